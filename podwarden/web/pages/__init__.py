@@ -1,0 +1,1 @@
+"""Server-rendered pages, one file a page."""
