@@ -1,0 +1,74 @@
+"""What use cases answer. The JSON of it is the API's business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podwarden.domain.cluster import Cluster
+from podwarden.domain.inventory import Device, Holding
+from podwarden.domain.placement import Placement, Verdict
+from podwarden.domain.reason import Reason
+from podwarden.domain.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """refusal set: nothing was stored. workload None: a dry run."""
+
+    workload: Workload | None = None
+    verdict: Verdict | None = None
+    placement: Placement | None = None
+    refusal: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """how: surge | recreate | replace | nothing. text: the sentence said before anything changes."""
+
+    workload: Workload
+    how: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    workload: Workload
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """reserved_for: the name of the workload that this free GPU is kept for, or ""."""
+
+    cluster: str
+    device: Device
+    holdings: tuple[Holding, ...] = ()
+    reserved_for: str = ""
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    cluster: Cluster
+    nodes: int = 0
+    gpus: int = 0
+    reachable: bool = True
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """taken_over: names of the workloads an earlier PodWarden had left there."""
+
+    cluster: Cluster
+    taken_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """leading: this process decides. sentences: what each loop last said or complained of."""
+
+    leading: bool
+    leader: str
+    clusters: tuple[ClusterView, ...] = ()
+    sentences: tuple[str, ...] = ()
