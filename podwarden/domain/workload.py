@@ -143,6 +143,18 @@ class Spec:
     def endless(self) -> bool:
         return self.kind is Kind.SERVICE
 
+    @property
+    def shared_memory_mib(self) -> int:
+        """Size of /dev/shm: as asked, else 2 GiB a GPU, 0 = the container's own default."""
+        if self.shm_mib is not None:
+            return self.shm_mib
+        return 2048 * self.gpu.count if self.gpu is not None else 0
+
+    @property
+    def instance_memory_mib(self) -> int:
+        """What one instance asks of its node: shared memory is memory."""
+        return self.memory_mib + self.shared_memory_mib
+
 
 ENDED = frozenset({State.STOPPED, State.SUCCEEDED, State.FAILED})
 HOLDING = frozenset(
