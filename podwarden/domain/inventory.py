@@ -110,6 +110,8 @@ class Holder:
     preemptible: bool = False
     terminating: bool = False
     since: datetime | None = None
+    cpu_milli: int = 0  # requests of the whole instance, freed when it ends; 0 = not known
+    memory_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ class Claimant:
     started: bool = False
     displaced: bool = False
     owner: str = ""
+    quota: str = ""  # what forbids its start now, as a sentence: "alice holds 2 of her 2 GPUs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,9 @@ class Snapshot:
     mix: tuple[
         tuple[int, int, int], ...
     ] = ()  # past requests: (count, vram_mib, weight), for ranking
+    holds: tuple[
+        tuple[str, str], ...
+    ] = ()  # (device uuid, workload id) of hold rules in the cluster: foreign demand cannot take these
 
 
 @dataclass(frozen=True, slots=True)
