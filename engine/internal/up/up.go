@@ -30,6 +30,9 @@ func Run(ctx context.Context, opts options.Options, versions map[string]string) 
 		return err
 	}
 	defer folder.Close()
+	if err := claim(folder, begin); err != nil {
+		return err
+	}
 	layout, err := prepare(folder, opts, begin)
 	if err != nil {
 		return err
@@ -51,6 +54,20 @@ func Run(ctx context.Context, opts options.Options, versions map[string]string) 
 		return err
 	}
 	report.state("stopped", nil)
+	return nil
+}
+
+// claim says in engine.json that the folder is this process's now: an earlier one that was killed may have left "ready" there.
+// The ports of the last run stay, to be used again.
+func claim(folder *datadir.Folder, now time.Time) error {
+	last, err := folder.ReadState()
+	if err != nil {
+		return fmt.Errorf("%s cannot be read (%w): remove it, the engine makes it anew", folder.Join("engine.json"), err)
+	}
+	err = folder.WriteState(datadir.State{PID: os.Getpid(), State: "starting", Started: now.UTC(), Ports: last.Ports})
+	if err != nil {
+		return fmt.Errorf("--data %s: the folder cannot be written to: %w", folder.Path, err)
+	}
 	return nil
 }
 
@@ -93,7 +110,7 @@ const adminKubeconfig = "admin.kubeconfig"
 func choosePorts(folder *datadir.Folder, wanted int) (map[string]int, error) {
 	last, err := folder.ReadState()
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be read (%w): remove it, the engine makes it anew", folder.Join("engine.json"), err)
+		return nil, err
 	}
 	remembered := maps.Clone(last.Ports)
 	if remembered == nil {
