@@ -1,0 +1,284 @@
+"""Requests to one API server, as plain dicts, with the retries that are always safe.
+
+No limit of our own on the rate. Every request that this room makes may be repeated: reads, server-side applies,
+merge patches to a stated value, deletes with a precondition. So 429 (after its Retry-After), 5xx, time-outs and
+lost connections are tried again, a bounded number of times, with a fixed back-off. An apply is forced: what PodWarden
+renders, PodWarden owns, so 409 on an apply can only be a race with another writer of the same object; it is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from podwarden.errors import Conflict, PodWardenError, Refused, Unavailable
+from podwarden.kube.connect import Access, tls_context
+from podwarden.kube.errors import from_answer
+from podwarden.kube.kinds import kind_of, path_of
+from podwarden.kube.labels import MANAGER
+
+Json = dict[str, Any]
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """attempts: in all. first, most: seconds before the second and at most before any. timeout: one request.
+
+    connect: seconds for DNS, TCP and TLS together. sleep: the clock's, so that tests do not wait.
+    """
+
+    attempts: int = 5
+    first: float = 0.1
+    most: float = 2.0
+    timeout: float = 15.0
+    connect: float = 5.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def delay(self, attempt: int) -> float:
+        return float(min(self.first * 2**attempt, self.most))
+
+
+ONCE = Retry(attempts=1, timeout=5.0)
+
+
+class Client:
+    """One server. transport: the seam for tests."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        retry: Retry | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.server = access.server
+        self.retry = retry or Retry()
+        headers = {
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": "podwarden",
+        }
+        if access.token:
+            headers["Authorization"] = f"Bearer {access.token}"
+        self._extensions = (
+            {"sni_hostname": access.tls_server_name} if access.tls_server_name else {}
+        )
+        self._http = httpx.AsyncClient(
+            base_url=access.server,
+            headers=headers,
+            verify=tls_context(access),
+            trust_env=False,
+            transport=transport,
+            timeout=self._timeout(self.retry.timeout),
+            limits=httpx.Limits(
+                max_connections=128, max_keepalive_connections=64, keepalive_expiry=30
+            ),
+        )
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        doing: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        accept: str = "",
+        retry: Retry | None = None,
+        repeat_conflict: bool = False,
+    ) -> Json:
+        """The decoded answer. Raises podwarden errors only, after the retries."""
+        policy = retry or self.retry
+        headers = {"Content-Type": content_type} if body is not None else {}
+        if accept:
+            headers["Accept"] = accept
+        content = None if body is None else json.dumps(body, separators=(",", ":")).encode()
+        attempt = 0
+        while True:
+            delay = policy.delay(attempt)
+            attempt += 1
+            try:
+                answer = await self._http.request(
+                    method,
+                    path,
+                    params=params,
+                    content=content,
+                    headers=headers,
+                    timeout=self._timeout(policy.timeout),
+                    extensions=self._extensions,
+                )
+            except httpx.HTTPError as error:
+                failure: PodWardenError = unreachable(self.server, error)
+                again = isinstance(failure, Unavailable)
+            else:
+                if answer.is_success:
+                    return _decoded(self.server, doing, answer.content)
+                failure = from_answer(self.server, doing, answer.status_code, answer.content)
+                again = isinstance(failure, Unavailable) and answer.status_code != 410
+                again = again or (repeat_conflict and isinstance(failure, Conflict))
+                delay = max(delay, _retry_after(answer))
+            if not again or attempt >= policy.attempts:
+                raise failure
+            await policy.sleep(delay)
+
+    async def get(
+        self, path: str, *, params: Mapping[str, str] | None = None, retry: Retry | None = None
+    ) -> Json:
+        return await self.request("GET", path, f"read {path}", params=params, retry=retry)
+
+    async def pages(
+        self, path: str, *, params: Mapping[str, str] | None = None, accept: str = ""
+    ) -> AsyncIterator[Json]:
+        """A whole list, page by page. Expired when it took so long that its point in time is gone."""
+        asked = {**(params or {}), "limit": str(PAGE)}
+        while True:
+            page = await self.request("GET", path, f"list {path}", params=asked, accept=accept)
+            yield page
+            token = page.get("metadata", {}).get("continue")
+            if not token:
+                return
+            asked["continue"] = token
+
+    async def list(
+        self, path: str, *, params: Mapping[str, str] | None = None, accept: str = ""
+    ) -> list[Json]:
+        return [
+            item
+            async for page in self.pages(path, params=params, accept=accept)
+            for item in page.get("items") or ()
+        ]
+
+    async def apply(self, obj: Json) -> Json:
+        """Server-side apply, forced. Conflict (code STILL_REMOVING) when the object is on its way out."""
+        doing = f"apply {obj['kind']} {obj['metadata']['name']}"
+        answer = await self.request(
+            "PATCH",
+            path_of(obj),
+            doing,
+            params={"fieldManager": MANAGER, "force": "true"},
+            body=obj,
+            content_type=APPLY,
+            repeat_conflict=True,
+        )
+        if answer.get("metadata", {}).get("deletionTimestamp"):
+            name = f"{kind_of(obj).name} {obj['metadata']['name']}"
+            raise Conflict(
+                f"{self.server} is still removing the earlier {name}.", code="STILL_REMOVING"
+            )
+        return answer
+
+    async def patch(self, path: str, body: Json, *, content_type: str = MERGE) -> Json:
+        return await self.request(
+            "PATCH",
+            path,
+            f"change {path}",
+            params={"fieldManager": MANAGER},
+            body=body,
+            content_type=content_type,
+        )
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, doing: str, *, params: Mapping[str, str], accept: str = "", silence: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Raw chunks of a long answer. silence: seconds without a byte after which it counts as dead."""
+        request = self._http.build_request(
+            "GET",
+            path,
+            params=params,
+            headers={"Accept": accept} if accept else None,
+            timeout=self._timeout(silence),
+            extensions=self._extensions,
+        )
+        try:
+            answer = await self._http.send(request, stream=True)
+        except httpx.HTTPError as error:
+            raise unreachable(self.server, error) from error
+        try:
+            if not answer.is_success:
+                body = await answer.aread()
+                raise from_answer(self.server, doing, answer.status_code, body)
+            yield answer.aiter_raw()
+        except httpx.HTTPError as error:
+            raise unreachable(self.server, error) from error
+        finally:
+            await answer.aclose()
+
+    def _timeout(self, seconds: float) -> httpx.Timeout:
+        return httpx.Timeout(seconds, connect=min(self.retry.connect, seconds), pool=60.0)
+
+
+def unreachable(server: str, error: Exception) -> PodWardenError:
+    """The sentence for a request that got no answer. Refused when asking again cannot help."""
+    for cause in _causes(error):
+        known = _known_cause(server, cause)
+        if known is not None:
+            return known
+    if isinstance(error, httpx.ConnectTimeout):
+        text = f"{server} does not answer. Check the address, the network and the firewall."
+    elif isinstance(error, httpx.TimeoutException):
+        text = f"{server} did not answer in time."
+    else:
+        text = f"The connection to {server} broke. PodWarden tries again."
+    return Unavailable(text)
+
+
+def _known_cause(server: str, cause: BaseException) -> PodWardenError | None:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        text = f"{server} shows a certificate that this kubeconfig does not vouch for ({cause.verify_message})."
+        return Refused(f"{text} Give the kubeconfig of this cluster.", code="CLUSTER_CERTIFICATE")
+    if isinstance(cause, ssl.SSLError):
+        text = f"{server} does not speak TLS as expected ({cause.reason or 'no reason given'})."
+        return Unavailable(f"{text} Check the address and port.")
+    if isinstance(cause, socket.gaierror):
+        host = urlsplit(server).hostname or server
+        return Unavailable(
+            f"{server}: the name {host} cannot be resolved. Check the address, or the DNS."
+        )
+    if isinstance(cause, ConnectionRefusedError):
+        text = f"{server} refuses connections. Check that the cluster runs, and the port."
+        return Unavailable(text)
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for inner in error.exceptions:
+                yield from _causes(inner)
+        error = error.__cause__ or error.__context__
+
+
+def _decoded(server: str, doing: str, content: bytes) -> Json:
+    try:
+        answer = json.loads(content) if content else {}
+    except ValueError as error:
+        raise Unavailable(f"{server} answered with something that is no JSON: {doing}.") from error
+    if not isinstance(answer, dict):
+        raise Unavailable(f"{server} answered with something unexpected: {doing}.")
+    return answer
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    raw = answer.headers.get("Retry-After", "")
+    return min(float(raw), 10.0) if raw.isascii() and raw.isdigit() else 0.0
