@@ -1,0 +1,1 @@
+"""Steps name tables and types literally: what was released does not change with the code."""

@@ -1,0 +1,68 @@
+"""Secrets of users: values that workloads refer to by name. Encrypted; owners are shown, values only to rendering."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+
+from podwarden.errors import Invalid, NotFound
+from podwarden.store import tables
+from podwarden.store.book import Book, check_name
+from podwarden.store.keys import Sealed
+
+LONGEST = 256 * 1024  # characters
+_table = tables.secrets
+
+
+@dataclass(frozen=True, slots=True)
+class SecretName:
+    """What may be shown of a secret."""
+
+    name: str
+    owner: str
+    changed_at: datetime
+
+
+class Secrets(Book):
+    def set(self, name: str, value: str, owner: str) -> None:
+        """Stores a new value; a secret that exists keeps its owner. Invalid names `name` or `value`."""
+        check_name("name", name)
+        if not value or len(value) > LONGEST:
+            raise Invalid.of("value", "", f"between 1 and {LONGEST:,} characters")
+        sealed = self._means.keyring.seal(_label(name), value)
+        columns = {"value": sealed.data, "key_id": sealed.key_id, "changed_at": self._now()}
+        change = update(_table).where(_table.c.name == name).values(**columns)
+        if self._run(change).rowcount != 1:
+            self._insert(_table, name=name, owner=owner, **columns)
+
+    def get(self, name: str) -> str:
+        """The value. NotFound; Unavailable: it cannot be decrypted, and what to do about it."""
+        row = self._run(
+            select(_table.c.value, _table.c.key_id).where(_table.c.name == name)
+        ).one_or_none()
+        if row is None:
+            raise _not_found(name)
+        return self._means.keyring.unseal(_label(name), Sealed(row.key_id, row.value))
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(secret.name for secret in self.list())
+
+    def list(self) -> tuple[SecretName, ...]:
+        rows = self._run(
+            select(_table.c.name, _table.c.owner, _table.c.changed_at).order_by(_table.c.name)
+        )
+        return tuple(SecretName(row.name, row.owner, row.changed_at) for row in rows)
+
+    def delete(self, name: str) -> None:
+        if self._run(delete(_table).where(_table.c.name == name)).rowcount != 1:
+            raise _not_found(name)
+
+
+def _label(name: str) -> str:
+    return f"secret/{name}"  # bound to the value: stored ones would not decrypt under another
+
+
+def _not_found(name: str) -> NotFound:
+    return NotFound(f"There is no secret named {name}.")
