@@ -172,10 +172,10 @@ class Section:
         value = self.data.get(key)
         if value is None:
             return False
-        if not isinstance(value, bool):
+        word = (as_text(value) or "").lower()  # `True` is a text to a reader that changes nothing
+        if word not in ("true", "false"):
             self.refuse(key, "true or false")
-            return False
-        return value
+        return word == "true"
 
     def parsed(self, key: str, parser: Callable[[Any], int]) -> int | None:
         """A size, a CPU count or a duration, by one of the parsers in `units`."""
