@@ -140,3 +140,4 @@ class Capabilities:
     hold: bool = True
     steer_device: bool = True
     why: tuple[str, ...] = field(default_factory=tuple)
+    driver: str = "gpu.podwarden.io"  # whose devices are claimed; "" = classic nvidia.com/gpu
