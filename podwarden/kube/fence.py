@@ -14,7 +14,7 @@ from typing import Any
 
 from podwarden.kube.labels import FENCE, MANAGER, NAMESPACE
 
-FENCE_POLICY = "fence.podwarden.io"
+FENCE_POLICY = "podwarden-fence"
 FENCE_MAP = "podwarden-fence"
 PROBE = "podwarden-fence-probe"
 OUTDATED = "This PodWarden no longer leads: its fence is below the one of the cluster."
