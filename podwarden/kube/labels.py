@@ -19,3 +19,13 @@ FENCE_MAP = "podwarden-fence"  # ConfigMap in NAMESPACE, data.fence
 
 SIMULATED = "podwarden.io/simulated"  # label of simulated nodes
 EXTENDED_RESOURCE = "nvidia.com/gpu"
+
+# Node taints that say nothing new: readiness and cordon have fields of their own, the last is tolerated.
+TOLERATED = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/unschedulable",
+        "podwarden.io/gpu",
+    }
+)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from podwarden.domain.observation import Instance
-from podwarden.kube.labels import EXTENDED_RESOURCE, NAMESPACE, REVISION, WORKLOAD
+from podwarden.kube.labels import EXTENDED_RESOURCE, NAME, NAMESPACE, REVISION, WORKLOAD
 from podwarden.kube.quantity import MIB, parse_quantity
 
 Json = Mapping[str, Any]
@@ -56,11 +56,13 @@ class PodFacts:
     claims: tuple[str, ...] = ()
     claims_missing: bool = False
     workload: str = ""
+    workload_name: str = ""
     endless: bool = True
     ends_by: datetime | None = None
     priority: int = 0
     demand: Demand | None = None
     instance: Instance | None = None
+    stray: bool = False  # nothing owns it: nothing would remove it
     opening: Json | None = None  # a gated pod of ours, as far as opening its gate needs it
 
     @property
@@ -106,11 +108,13 @@ def read_pod(pod: Json) -> PodFacts:
         claims=claims,
         claims_missing=missing,
         workload=ours,
+        workload_name=labels.get(NAME, "") if ours else "",
         endless=_endless(spec, owner.get("kind") == "Job" and bool(ours)),
         ends_by=_ends_by(meta, spec, status),
         priority=spec.get("priority") or 0,
         demand=None if ours else _demand(meta, spec, status, math.ceil(gpus)),
         instance=read_instance(pod, ours) if ours else None,
+        stray=not owner,
         opening=_opening(meta, spec) if ours and spec.get("schedulingGates") else None,
     )
 
@@ -253,15 +257,15 @@ _OPERATORS: Mapping[str, Callable[[str | None, tuple[str, ...]], bool]] = {
 }
 
 
+_OPENING = ("name", "resourceVersion", "labels", "annotations")
+
+
 def _opening(meta: Json, spec: Json) -> Json:
     return {
-        "metadata": {
-            key: meta.get(key) for key in ("name", "namespace", "uid", "labels", "annotations")
-        },
+        "metadata": {key: meta.get(key) for key in _OPENING},
         "spec": {
             "schedulingGates": spec.get("schedulingGates"),
             "affinity": spec.get("affinity"),
-            "nodeSelector": spec.get("nodeSelector"),
         },
     }
 
