@@ -21,11 +21,11 @@ MOST_PROBLEMS = 50  # a hostile file must not make a hostile answer
 MOST_LINE = 1024  # characters of a one-line text
 
 
-def join(path: str, key: object) -> str:
+def join(path: str, key: str | int) -> str:
     """`gpu` + `vram` -> `gpu.vram`; `ports` + 0 -> `ports[0]`."""
-    if isinstance(key, int) and not isinstance(key, bool):
+    if isinstance(key, int):
         return f"{path}[{key}]"
-    word = shorten(key, 40) if isinstance(key, str) else f"<{show(key)}>"
+    word = shorten(key, 40)
     return f"{path}.{word}" if path else word
 
 
@@ -109,7 +109,7 @@ class Section:
         self.path = path
         for key in data:
             if not isinstance(key, str):
-                self.problems.add(join(path, key), "", "a key must be a word; put it in quotes")
+                self.problems.add(join(path, show(key)), "", "a key must be a word: quote it")
             elif key not in keys:
                 self.problems.add(join(path, key), "", _unknown(key, keys, elsewhere or {}))
 
@@ -183,7 +183,7 @@ class Section:
         if value is None or value == "":
             return None
         try:
-            return parser(value if isinstance(value, (str, int, float)) else "no scalar")
+            return parser(value if as_text(value) is not None else "no scalar")
         except ValueError as error:
             self.refuse(key, str(error))
             return None
@@ -272,7 +272,7 @@ class Section:
         for name, given in value.items():
             text = "" if given is None else as_text(given)
             if not isinstance(name, str) or not pattern.fullmatch(name):
-                self.problems.add(join(path, name), "", fix)
+                self.problems.add(join(path, show(name)), "", fix)
                 continue
             fault = "a text" if text is None else text_fault(text, lines=lines, most=longest)
             if text is None or fault:

@@ -259,8 +259,7 @@ def _health_port(parent: Section, check: Section) -> int | None:
     only: Any = parent.data.get("ports")
     if isinstance(only, (list, tuple)) and len(only) == 1 and isinstance(only[0], dict):
         number = only[0].get("port")
-        if isinstance(number, int):
-            return number
+        return number if isinstance(number, int) else None  # a wrong one is named in its place
     return _port(check, "port", required=True) or None
 
 

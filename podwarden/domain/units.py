@@ -17,7 +17,7 @@ _VRAM = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s?(G|GB|Gi|GiB)?", re.ASCII)
 _SIZE = re.compile(
     r"(\d{1,12}(?:\.\d{1,3})?)\s?(Ki|Mi|Gi|Ti|k|K|M|G|T|MB|GB|TB|MiB|GiB|TiB)?", re.ASCII
 )
-_CPU = re.compile(r"(\d{1,6})(m)?|(\d{1,4}\.\d{1,3})", re.ASCII)
+_CPU = re.compile(r"(\d{1,7})(m)?|(\d{1,4}\.\d{1,3})", re.ASCII)
 _DURATION = re.compile(r"(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?(?:(\d{1,9})s)?", re.ASCII)
 _BYTES = {
     "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
@@ -46,7 +46,7 @@ def parse_vram(text: str | float) -> int:
     match = _VRAM.fullmatch(raw)
     if match:
         mib = round(float(match[1]) * GIB)
-    elif re.fullmatch(r"\d{1,9}\s?(Mi|MiB|MB|M)", raw, re.ASCII):
+    elif re.fullmatch(r"\d{1,10}\s?(Mi|MiB|MB|M)", raw, re.ASCII):
         mib = int(re.match(r"\d+", raw)[0])  # type: ignore[index]  # fullmatch above
     else:
         raise ValueError(VRAM_FIX)
