@@ -6,6 +6,8 @@ write under other names and are never asked. A delete has no annotation of its o
 into the object and then deletes exactly that version of it, so that a delete of an outdated leader meets an object
 that a newer one has marked. The API server reads the ConfigMap with a few milliseconds of delay: after raising it,
 a leader waits until `probe_object(fence - 1)` is refused.
+
+Where the ConfigMap was deleted, every write of PodWarden is refused (422, "no params found") until it is made again.
 """
 
 from __future__ import annotations
@@ -43,11 +45,6 @@ _NOT_CONTROLLER = (
     " && !request.userInfo.username.startsWith('system:node:')"
     " && !(request.userInfo.username in"
     " ['system:kube-controller-manager', 'system:kube-scheduler', 'system:apiserver'])"
-)
-# Whoever finds the fence deleted may make it anew: otherwise nothing could ever be written again.
-_NOT_FIRST_FENCE = (
-    f"!(request.operation == 'CREATE' && request.resource.resource == 'configmaps'"
-    f" && request.name == '{FENCE_MAP}')"
 )
 _CARRIED = (
     f"{_DELETING} ? oldObject.metadata.annotations[{_KEY}] : object.metadata.annotations[{_KEY}]"
@@ -91,6 +88,16 @@ def _policy() -> dict[str, Any]:
             "failurePolicy": "Fail",
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
             "matchConstraints": {
+                # Whoever finds the fence deleted may make it anew: otherwise nothing could be written again.
+                "excludeResourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["*"],
+                        "operations": ["CREATE"],
+                        "resources": ["configmaps"],
+                        "resourceNames": [FENCE_MAP],
+                    }
+                ],
                 "resourceRules": [
                     {
                         "apiGroups": [group],
@@ -99,12 +106,11 @@ def _policy() -> dict[str, Any]:
                         "resources": list(resources),
                     }
                     for group, resources in _RULES
-                ]
+                ],
             },
             "matchConditions": [
                 {"name": "written-by-podwarden", "expression": _OURS},
                 {"name": "not-by-a-controller", "expression": _NOT_CONTROLLER},
-                {"name": "not-the-first-fence", "expression": _NOT_FIRST_FENCE},
             ],
             "validations": [
                 {
