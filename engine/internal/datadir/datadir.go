@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -45,6 +46,9 @@ func Open(path string) (*Folder, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("--data %s: the folder cannot be made (%v): choose one that you may write to", path, cause(err))
 	}
+	if err := checkOurs(path); err != nil {
+		return nil, err
+	}
 	if err := os.Chmod(path, 0o700); err != nil {
 		return nil, fmt.Errorf("--data %s: the folder cannot be closed to others (%v): choose one that you own", path, cause(err))
 	}
@@ -58,7 +62,7 @@ func Open(path string) (*Folder, error) {
 		return nil, fmt.Errorf("--data %s: an engine is running there already (pid %d): stop it first, or choose another folder", path, folder.lastPID())
 	}
 	folder.lock = lock
-	if err := folder.checkSpace(); err != nil {
+	if err := folder.checkSpace(minFree); err != nil {
 		folder.Close()
 		return nil, err
 	}
@@ -69,6 +73,27 @@ func Open(path string) (*Folder, error) {
 		}
 	}
 	return folder, nil
+}
+
+// checkOurs refuses a folder with somebody else's things: the engine closes its folder to all others.
+func checkOurs(path string) error {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return fmt.Errorf("--data %s: the folder cannot be read (%v): choose one that you own", path, cause(err))
+	}
+	other := ""
+	for _, entry := range entries {
+		switch {
+		case entry.Name() == "engine.lock":
+			return nil
+		case !strings.HasPrefix(entry.Name(), "engine."): // who starts the engine may keep its output there
+			other = entry.Name()
+		}
+	}
+	if other != "" {
+		return fmt.Errorf("--data %s: the folder has other things in it (%s): choose an empty or a new one", path, other)
+	}
+	return nil
 }
 
 // acquire takes the lock; a reader that only asks whether an engine runs may hold it for a moment.
@@ -83,13 +108,13 @@ func acquire(lock *os.File) bool {
 	}
 }
 
-func (f *Folder) checkSpace() error {
+func (f *Folder) checkSpace(needed uint64) error {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(f.Path, &fs); err != nil {
 		return fmt.Errorf("--data %s: %v", f.Path, err)
 	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < minFree {
-		return fmt.Errorf("--data %s: only %d MiB are free there, the engine needs %d MiB: free some space or choose another folder", f.Path, free>>20, minFree>>20)
+	if free := fs.Bavail * uint64(fs.Bsize); free < needed {
+		return fmt.Errorf("--data %s: only %d MiB are free there, the engine needs %d MiB: free some space or choose another folder", f.Path, free>>20, needed>>20)
 	}
 	return nil
 }
