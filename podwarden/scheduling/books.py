@@ -239,6 +239,10 @@ class Books:
         twin.log = []
         return twin
 
+    def gpu(self, uuid: str) -> Device:
+        """The GPU of this identity, which is known to exist."""
+        return next(d.device for d in self.where[uuid].devices if d.device.uuid == uuid)
+
     def charge(self, charge: Charge) -> None:
         node = self.by_name[charge.node]
         node.add(charge)

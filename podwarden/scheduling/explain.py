@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 
 from podwarden.domain.placement import Claimant
 from podwarden.domain.reason import Code, Note, Reason
 from podwarden.scheduling.books import DeviceBook, NodeBook
 from podwarden.scheduling.feasible import Class, choose
+from podwarden.scheduling.need import Need
 from podwarden.scheduling.passing import Pass, Waiting
 from podwarden.scheduling.refuse import names_a_node, never_fits
-from podwarden.scheduling.remedy import Remedies, anywhere
+from podwarden.scheduling.remedy import anywhere, remedy, shorter
 from podwarden.scheduling.reserve import Reservation
-from podwarden.scheduling.verdicts import EASE, Finding, left_beside, look, node_trouble
+from podwarden.scheduling.verdicts import (
+    EASE,
+    FREE,
+    Finding,
+    lacks_beside,
+    left_beside,
+    look,
+    node_trouble,
+)
 from podwarden.scheduling.words import TIMES, both, clock, gpu, need_words, short
 
 MOST = 400  # characters of a text, about
@@ -29,8 +39,10 @@ class Explainer:
 
     def __init__(self, state: Pass) -> None:
         self._state = state
-        self._remedies = Remedies(state)
+        self._remedies: dict[object, str] = {}
         self._bodies: dict[object, Reason] = {}
+        self._looks: dict[object, Looked] = {}
+        self._noted: dict[int, tuple[Looked, tuple[Note, ...]]] = {}
         self._siblings: dict[tuple[str, str], int] = {}
         for device in state.books.devices:
             key = (device.device.node, device.device.model)
@@ -59,25 +71,44 @@ class Explainer:
         for other in self._overlaps.get(pool, ()):
             self._line.setdefault(other, deque(maxlen=AHEAD)).append(claimant.name)
         body = self._body(entry)
-        return Reason(body.code, body.text, body.remedy, body.notes, ahead)
+        return Reason(body.code, body.text, self._remedy(entry, body), body.notes, ahead)
+
+    def _key(self, entry: Waiting) -> tuple[object, ...]:
+        """Equal for claimants in the same position towards the heads (but for what they ask)."""
+        claimant = entry.claimant
+        return (
+            claimant.workload if entry.reservation else "",
+            entry.behind.claimant.workload if entry.behind else "",
+            entry.binding, _at_least(claimant), claimant.nodes_why, claimant.endless,
+        )  # fmt: skip
 
     def _body(self, entry: Waiting) -> Reason:
-        """Everything but who is in front: the same for equal claimants in the same position towards the heads."""
-        claimant = entry.claimant
-        own = claimant.workload if entry.reservation else ""
-        behind = entry.behind.claimant.workload if entry.behind else ""
-        at_least = 1 if claimant.displaced else max(claimant.at_least, 1)
-        key = (
-            id(entry.asked), own, behind, entry.binding, at_least, claimant.nodes_why, claimant.endless,
-        )  # fmt: skip
+        """Everything but the remedy and who is in front. Where no GPU fits, CPU and memory do not matter."""
+        need = entry.asked.need
+        alike = _gpu_part(need) if self._state.no_gpu_fits(need) else need
+        key = (alike, *self._key(entry))
         if key not in self._bodies:
-            self._bodies[key] = self._explain(entry, at_least)
+            self._bodies[key] = self._explain(entry, _at_least(entry.claimant))
         return self._bodies[key]
+
+    def _remedy(self, entry: Waiting, body: Reason) -> str:
+        if body.remedy:
+            return body.remedy
+        key = (id(entry.asked), body.code, *self._key(entry))
+        if key not in self._remedies:
+            self._remedies[key] = (
+                shorter(self._state, entry)
+                if body.code is Code.WAITS_BEHIND
+                else remedy(self._state, entry, body.code)
+            )
+        return self._remedies[key]
 
     def _explain(self, entry: Waiting, at_least: int) -> Reason:
         asked = entry.asked
         looked = self._look(entry)
-        notes = self._notes(asked, looked)
+        known = self._noted.get(id(looked))
+        notes = known[1] if known else self._notes(asked, looked)
+        self._noted[id(looked)] = (looked, notes)  # keeps the list alive, and so its id its own
         able = [(node, found) for node, found in looked if _matching(found) >= asked.need.count]
         if not able:
             return self._never(entry, notes)
@@ -89,14 +120,35 @@ class Explainer:
         code = self._code(entry, able)
         if entry.behind is not None and code in _TURN:
             text = f"{words} {_turn(entry.behind, self._state)}"
-            return Reason(Code.WAITS_BEHIND, text, self._remedies.shorter(entry), notes)
+            return Reason(Code.WAITS_BEHIND, text, notes=notes)
         code = Code.DEVICES_IN_USE if code is Code.WAITS_BEHIND else code
         if entry.placed:
             words += f" {entry.placed} of {at_least} would fit now."
         text = f"{words} {self._facts(asked, looked, code, len(words))}"
-        return Reason(code, text, self._remedies.find(entry, code), notes)
+        return Reason(code, text, notes=notes)
 
     def _look(self, entry: Waiting) -> Looked:
+        """Each node with its GPUs. The part about GPUs is the same for all requests that differ in CPU and
+        memory only, and in a full cluster that is all there is.
+        """
+        need = entry.asked.need
+        key = (_gpu_part(need), entry.binding)
+        if key not in self._looks:
+            self._looks[key] = self._look_at_gpus(entry)
+        looked = self._looks[key]
+        short_of = {
+            node.index: lack
+            for node, found in looked
+            if any(f is FREE for _, f in found) and (lack := lacks_beside(node, need))
+        }
+        if not short_of:
+            return looked
+        return [
+            (node, [(d, short_of.get(node.index, f) if f is FREE else f) for d, f in found])
+            for node, found in looked
+        ]
+
+    def _look_at_gpus(self, entry: Waiting) -> Looked:
         state, need = self._state, entry.asked.need
         kept = {
             uuid: state.reservations[i]
@@ -243,6 +295,14 @@ def _matching(found: list[tuple[DeviceBook, Finding]]) -> int:
     return sum(not finding.never for _, finding in found)
 
 
+def _at_least(claimant: Claimant) -> int:
+    return 1 if claimant.displaced else max(claimant.at_least, 1)
+
+
+def _gpu_part(need: Need) -> Need:
+    return replace(need, cpu_milli=0, memory_mib=0)
+
+
 def _place_words(claimant: Claimant) -> str:
     nodes = both(sorted(claimant.nodes or ())) if claimant.nodes else "no node"
     if claimant.nodes_why.startswith("node") or not claimant.nodes_why:
@@ -251,8 +311,7 @@ def _place_words(claimant: Claimant) -> str:
 
 
 def _turn(head: Reservation, state: Pass) -> str:
-    names = {d.device.uuid: gpu(d.device) for d in state.books.devices}
-    where = dict.fromkeys(names[uuid] for uuid in head.devices) or dict.fromkeys(
+    where = dict.fromkeys(gpu(state.books.gpu(uuid)) for uuid in head.devices) or dict.fromkeys(
         slot.node for slot in head.slots
     )
     start = f"at {clock(head.start, state.now)}" if head.told else "as soon as it is free"

@@ -126,7 +126,7 @@ class Pass:
         """
         at_least = 1 if claimant.displaced else max(claimant.at_least, 1)
         key = (id(asked), binding)
-        if self._most.get(key, at_least) < at_least or self._no_gpu_fits(asked.need):
+        if self._most.get(key, at_least) < at_least or self.no_gpu_fits(asked.need):
             return (), self._most.get(key, 0)
         table = self._table(asked, binding)
         holder = holder_of(claimant, self.now)
@@ -185,7 +185,7 @@ class Pass:
             )
         return self._heads[key]
 
-    def _no_gpu_fits(self, need: Need) -> bool:
+    def no_gpu_fits(self, need: Need) -> bool:
         """Whether no node has the GPUs, CPU and memory aside. Books only fill up, so "none" stays true:
         thousands of requests that differ in CPU alone are answered once.
         """

@@ -10,7 +10,7 @@ from podwarden.domain.inventory import MEMORY_STEP
 from podwarden.domain.reason import Code
 from podwarden.domain.units import GIB, promised_floor, show_gb, show_gib, vram_floor
 from podwarden.scheduling.books import Charge, NodeBook
-from podwarden.scheduling.feasible import Class, choose, class_of
+from podwarden.scheduling.feasible import choose, class_of
 from podwarden.scheduling.need import Need
 from podwarden.scheduling.passing import Pass, Waiting
 from podwarden.scheduling.words import both, clock, cores, gpus, nominal_gb, short
@@ -19,126 +19,130 @@ _STOP = frozenset({Code.WAITS_FOR_SERVICE, Code.DEVICES_IN_USE})
 _BACK = frozenset({Code.NODE_NOT_READY, Code.NODE_AGENT_AWAY, Code.DEVICE_UNHEALTHY})
 
 
-class Remedies:
-    def __init__(self, state: Pass) -> None:
-        self._state = state
-
-    def find(self, entry: Waiting, code: Code) -> str:
-        """One sentence, or "" where no single change is known to help."""
-        if max(entry.claimant.at_least, 1) > 1 and not entry.claimant.displaced:
-            return ""
-        stop = self._stop(entry) if code in _STOP else ""
-        less = self._less(entry)
-        if stop and less:
-            return f"Stop {stop}, or {less}."
-        if stop:
-            return f"Stop {stop} to start now."
-        if less:
-            return f"{less[0].upper()}{less[1:]}."
-        return self._back(entry) if code in _BACK else ""
-
-    def shorter(self, entry: Waiting) -> str:
-        """For one that waits behind a head: whether a time limit would let it pass in front."""
-        head, claimant = entry.behind, entry.claimant
-        if head is None or claimant.endless or head.told is None or head.start <= self._state.now:
-            return ""
-        node = self._fits(entry.asked.need, entry, free_of_heads=True)
-        if node is None or claimant.at_least > 1:
-            return ""
-        moment = clock(head.start, self._state.now)
-        return f"With a time limit that ends before {moment} it could start now on {short(node)}."
-
-    def _stop(self, entry: Waiting) -> str:
-        """The fewest, least important services of PodWarden whose end makes room on one node."""
-        best: tuple[tuple[int, int, int], str] | None = None
-        for node in self._state.books.nodes:
-            found = self._stoppable(node, entry)
-            if found:
-                names = dict.fromkeys(short(charge.holder.name) for charge in found)
-                key = (len(names), max(c.holder.priority for c in found), node.index)
-                if best is None or key < best[0]:
-                    best = (key, both(names))
-        return best[1] if best else ""
-
-    def _stoppable(self, node: NodeBook, entry: Waiting) -> list[Charge]:
-        caps = self._state.caps(entry.binding, node.index)
-        services = [
-            c
-            for c in node.charges
-            if c.holder.workload and c.end(self._state.now) is None and c.parts
-        ]
-        if not node.usable or not services or not entry.asked.need.allows(node.name):
-            return []
-        services.sort(key=lambda c: (c.holder.priority, c.holder.name))
-        gone: list[Charge] = []
-        for charge in services:
-            gone.append(charge)
-            if choose(_after(node, gone), entry.asked, caps) is not None:
-                break
-        else:
-            return []
-        for charge in list(gone):  # whoever turned out not to matter may stay
-            fewer = [other for other in gone if other is not charge]
-            if choose(_after(node, fewer), entry.asked, caps) is not None:
-                gone = fewer
-        return gone
-
-    def _less(self, entry: Waiting) -> str:
-        need = entry.asked.need
-        for smaller, words in (*_smaller(self._state, need), *_fewer(need), *self._leaner(entry)):
-            node = self._fits(smaller, entry)
-            if node is not None:
-                return f"{words} to start now on {short(node)}"
-        if need.models:
-            node = self._fits(replace(need, models=frozenset(), model_names=()), entry)
-            if node is not None:
-                return f"leave the model open to start now on {short(node)}"
+def remedy(state: Pass, entry: Waiting, code: Code) -> str:
+    """One sentence, or "" where no single change is known to help."""
+    if entry.claimant.at_least > 1 and not entry.claimant.displaced:
         return ""
+    stop = _stop(state, entry) if code in _STOP else ""
+    less = _less(state, entry)
+    if stop and less:
+        return f"Stop {stop}, or {less}."
+    if stop:
+        return f"Stop {stop} to start now."
+    if less:
+        return f"{less[0].upper()}{less[1:]}."
+    return _back(state, entry) if code in _BACK else ""
 
-    def _leaner(self, entry: Waiting) -> list[tuple[Need, str]]:
-        """What a node with free GPUs has left beside them, the most first."""
-        need, found = entry.asked.need, []
-        for node in self._state.books.nodes:
-            cpu, memory = min(need.cpu_milli, node.free_cpu), min(need.memory_mib, node.free_memory)
-            if (cpu, memory) == (need.cpu_milli, need.memory_mib) or cpu < 100 or memory < 128:
-                continue
-            leaner = replace(need, cpu_milli=cpu, memory_mib=memory)
-            if choose(node, class_of(self._state.books, leaner)) is not None:
-                words = f"ask for {cores(cpu)} and {show_gib(memory)} of memory"
-                found.append((-cpu, -memory, node.index, leaner, words))
-        found.sort(key=lambda item: item[:3])
-        return [(leaner, words) for *_, leaner, words in found[:3]]
 
-    def _back(self, entry: Waiting) -> str:
-        """Which node or GPU only has to come back."""
-        for node in self._state.books.nodes:
-            twin = node.copy()
-            twin.usable = True
-            if choose(twin, entry.asked) is not None:
-                return f"It starts once {_cured(node)}."
-            for device in twin.devices:
-                device.usable = True
-            if choose(twin, entry.asked) is not None:
-                return f"It starts once the GPUs of {short(node.name)} are back."
+def shorter(state: Pass, entry: Waiting) -> str:
+    """For one that waits behind a head: whether a time limit would let it pass in front."""
+    head, claimant = entry.behind, entry.claimant
+    if head is None or claimant.endless or claimant.at_least > 1:
         return ""
+    if head.told is None or head.told <= state.now:
+        return ""
+    node = first_fit(state, entry.asked.need, ())
+    if node is None:
+        return ""
+    moment = clock(head.told, state.now)
+    return f"With a time limit that ends before {moment} it could start now on {short(node)}."
 
-    def _fits(self, need: Need, entry: Waiting, *, free_of_heads: bool = False) -> str | None:
-        asked = class_of(self._state.books, need)
-        return first_fit(self._state, asked, () if free_of_heads else entry.binding)
+
+def _stop(state: Pass, entry: Waiting) -> str:
+    """The fewest, least important services of PodWarden whose end makes room on one node."""
+    best: tuple[tuple[int, int, int], str] | None = None
+    for node in state.books.nodes:
+        found = _stoppable(state, node, entry)
+        if found:
+            names = dict.fromkeys(short(charge.holder.name) for charge in found)
+            key = (len(names), max(c.holder.priority for c in found), node.index)
+            if best is None or key < best[0]:
+                best = (key, both(names))
+    return best[1] if best else ""
+
+
+def _stoppable(state: Pass, node: NodeBook, entry: Waiting) -> list[Charge]:
+    caps = state.caps(entry.binding, node.index)
+    services = [
+        c for c in node.charges if c.holder.workload and c.parts and c.end(state.now) is None
+    ]
+    if not node.usable or not services or not entry.asked.need.allows(node.name):
+        return []
+    services.sort(key=lambda c: (c.holder.priority, c.holder.name))
+    gone: list[Charge] = []
+    for charge in services:
+        gone.append(charge)
+        if choose(_after(node, gone), entry.asked, caps) is not None:
+            break
+    else:
+        return []
+    for charge in list(gone):  # whoever turned out not to matter may stay
+        fewer = [other for other in gone if other is not charge]
+        if choose(_after(node, fewer), entry.asked, caps) is not None:
+            gone = fewer
+    return gone
+
+
+def _less(state: Pass, entry: Waiting) -> str:
+    need = entry.asked.need
+    for smaller, words in (*_smaller(state, need), *_fewer(need), *_leaner(state, need)):
+        node = first_fit(state, smaller, entry.binding)
+        if node is not None:
+            return f"{words} to start now on {short(node)}"
+    if need.models:
+        any_model = replace(need, models=frozenset(), model_names=())
+        node = first_fit(state, any_model, entry.binding)
+        if node is not None:
+            return f"leave the model open to start now on {short(node)}"
+    return ""
+
+
+def _leaner(state: Pass, need: Need) -> list[tuple[Need, str]]:
+    """What a node with free GPUs has left beside them, the most first."""
+    if state.no_gpu_fits(need):
+        return []
+    found = []
+    for node in state.books.nodes:
+        cpu, memory = min(need.cpu_milli, node.free_cpu), min(need.memory_mib, node.free_memory)
+        enough = (cpu, memory) == (need.cpu_milli, need.memory_mib)
+        if enough or (need.cpu_milli and cpu < 100) or (need.memory_mib and memory < 128):
+            continue
+        leaner = replace(need, cpu_milli=cpu, memory_mib=memory)
+        if choose(node, class_of(state.books, leaner)) is not None:
+            words = f"ask for {cores(cpu)} and {show_gib(memory)} of memory"
+            found.append((-cpu, -memory, node.index, leaner, words))
+    found.sort(key=lambda item: item[:3])
+    return [(leaner, words) for *_, leaner, words in found[:3]]
+
+
+def _back(state: Pass, entry: Waiting) -> str:
+    """Which node or GPU only has to come back."""
+    for node in state.books.nodes:
+        twin = node.copy()
+        twin.usable = True
+        if choose(twin, entry.asked) is not None:
+            return f"It starts once {_cured(node)}."
+        for device in twin.devices:
+            device.usable = True
+        if choose(twin, entry.asked) is not None:
+            return f"It starts once the GPUs of {short(node.name)} are back."
+    return ""
 
 
 def anywhere(state: Pass, entry: Waiting) -> str | None:
     """The node on which it would start now if its place were free to choose."""
-    free = class_of(state.books, replace(entry.asked.need, nodes=None))
-    return first_fit(state, free, entry.binding)
+    return first_fit(state, replace(entry.asked.need, nodes=None), entry.binding)
 
 
-def first_fit(state: Pass, asked: Class, binding: tuple[int, ...]) -> str | None:
-    scored = []
+def first_fit(state: Pass, need: Need, binding: tuple[int, ...]) -> str | None:
+    """The best node for this need now, under these reservations."""
+    if state.no_gpu_fits(need):
+        return None
+    asked, scored = class_of(state.books, need), []
     for node in state.books.nodes:
         positions = choose(node, asked, state.caps(binding, node.index))
         if positions is not None:
-            scored.append((state.ranker.score(node, asked.need, positions), node.index))
+            scored.append((state.ranker.score(node, need, positions), node.index))
     return state.books.nodes[min(scored)[1]].name if scored else None
 
 

@@ -40,7 +40,7 @@ FREE = Finding(None, "is free", "free")
 def look(
     node: NodeBook, device: DeviceBook, asked: Class, kept: Mapping[str, Reservation], now: datetime
 ) -> Finding:
-    """kept: reservations of others by GPU."""
+    """About the GPU alone; what is beside it is asked by `lacks_beside`. kept: reservations of others by GPU."""
     if device.kind not in asked.kinds:
         return _never(asked.need, device)
     if not node.usable:
@@ -52,7 +52,6 @@ def look(
         _held(device, asked.need, now)
         or _encoders(device, asked.need)
         or _kept(kept.get(device.device.uuid), now)
-        or _beside(node, asked.need)
         or FREE
     )
 
@@ -72,7 +71,7 @@ def _kept(other: Reservation | None, now: datetime) -> Finding | None:
     return Finding(Code.WAITS_BEHIND, f"is {text}", text)
 
 
-def _beside(node: NodeBook, need: Need) -> Finding | None:
+def lacks_beside(node: NodeBook, need: Need) -> Finding | None:
     if beside(node, need):
         return None
     text = f"free, with {left_beside(node)} left beside it"

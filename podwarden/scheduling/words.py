@@ -92,6 +92,8 @@ def _listed(names: Iterable[str], word: str) -> str:
 
 def short(name: str, most: int = 40) -> str:
     """A name as a sentence can carry it: one line, printable, not endless."""
+    if len(name) <= most and name.isprintable():
+        return name
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     return text if len(text) <= most else text[: most - 1] + "…"
 
