@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, Select, Update, and_, or_, select, text, update
+from sqlalchemy import Row, Select, Update, or_, select, text, update
 
-from podwarden.domain.document import spec_from_json, spec_to_json
 from podwarden.domain.workload import (
     ENDED,
     TRANSITIONS,
@@ -20,6 +19,7 @@ from podwarden.domain.workload import (
 from podwarden.errors import Conflict, NotFound
 from podwarden.store import codec, tables
 from podwarden.store.book import Book
+from podwarden.store.specs import spec_of, spec_text
 
 STALE = "STALE"
 NAME_TAKEN = "NAME_TAKEN"
@@ -185,7 +185,7 @@ class Workloads(Book):
             tables.revisions,
             workload=seq,
             number=revision.number,
-            spec=spec_to_json(revision.spec),
+            spec=spec_text(revision.spec),
             made_at=revision.made_at,
             made_by=revision.made_by,
             note=revision.note,
@@ -250,7 +250,7 @@ class Workloads(Book):
             else:
                 found[seq] = workload
         for chunk in _chunks(missing):
-            rows = self._run(select(_table).where(and_(_table.c.seq.in_(chunk))))
+            rows = self._run(select(_table).where(_table.c.seq.in_(chunk)))
             found.update((row.seq, self._workload(row)) for row in rows)
         return tuple(found[seq] for seq, _ in wanted)
 
@@ -290,7 +290,7 @@ def _columns(workload: Workload) -> dict[str, Any]:
         "started_at": workload.started_at,
         "ended_at": workload.ended_at,
         "keep_volumes": workload.keep_volumes,
-        "spec": spec_to_json(workload.spec),
+        "spec": spec_text(workload.spec),
         "placement": codec.placement_data(workload.placement),
         "reason": codec.reason_data(workload.reason),
         "counts": workload.counts,
@@ -306,7 +306,7 @@ def _workload(row: Row[Any]) -> Workload:
         name=row.name,
         owner=row.owner,
         cluster=row.cluster,
-        spec=spec_from_json(row.spec),
+        spec=spec_of(row.spec, row.name),
         revision=row.revision,
         state=State(row.state),
         desire=Desire(row.desire),
@@ -331,7 +331,7 @@ def _revision(id_: str, row: Row[Any]) -> Revision:
     return Revision(
         workload=id_,
         number=row.number,
-        spec=spec_from_json(row.spec),
+        spec=spec_of(row.spec, f"revision {row.number} of {id_}"),
         made_at=row.made_at,
         made_by=row.made_by,
         note=row.note,
