@@ -1,0 +1,405 @@
+"""Writes to one cluster, each behind the fence.
+
+A write names PodWarden as its field manager and carries the fence as an annotation, which the cluster's policy
+compares. A delete carries none: the object is marked first and then deleted in exactly the marked version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from podwarden.domain.placement import Hold
+from podwarden.errors import Conflict, FenceLost, NotFound, Unavailable
+from podwarden.kube import kinds
+from podwarden.kube.client import MERGE, METADATA_ONLY, Client, Json
+from podwarden.kube.devices import CLASS
+from podwarden.kube.fence import fence_map, probe_object
+from podwarden.kube.gates import opening
+from podwarden.kube.holds import hold_object, read_hold
+from podwarden.kube.index import Index
+from podwarden.kube.kinds import Kind
+from podwarden.kube.labels import (
+    EXTENDED_RESOURCE,
+    FENCE,
+    FENCE_MAP,
+    MANAGER,
+    NAMESPACE,
+    PREFIX,
+    REVISION,
+    WORKLOAD,
+)
+from podwarden.kube.parts import PartFacts
+from podwarden.kube.render import Rendered
+from podwarden.kube.standing import bootstrap_objects, namespace
+
+AT_ONCE = 16  # requests of one call that run side by side
+TRIES = 5  # of a read and the write that depends on it
+PROBES = 200
+
+_MAIN = (kinds.DEPLOYMENT, kinds.JOB)
+# What starts copies goes first, the record last: a removal that broke off can still be found and ended.
+_REMOVED = (
+    kinds.DEPLOYMENT,
+    kinds.JOB,
+    kinds.SERVICE,
+    kinds.CLAIM_TEMPLATE,
+    kinds.SECRET,
+    kinds.VOLUME_CLAIM,
+    kinds.CONFIG_MAP,
+)
+_BY_NAME = {kind.name: kind for kind in _REMOVED}
+_REPLICA_SET = Kind("ReplicaSet", "apps/v1", "replicasets")
+
+
+class Writer:
+    """complete: whether the index holds everything; until then it is not relied on for what exists."""
+
+    def __init__(
+        self,
+        client: Client,
+        index: Index,
+        complete: Callable[[], bool],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._index = index
+        self._complete = complete
+        self._sleep = sleep
+        # What was written here may not have come back by watch yet.
+        self._written: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+
+    # --- fence -----------------------------------------------------------------------------------
+
+    async def fence(self) -> int:
+        try:
+            return _carried(await self._client.get(kinds.CONFIG_MAP.path(NAMESPACE, FENCE_MAP)))
+        except NotFound:
+            return 0
+
+    async def raise_fence(self, fence: int, served: frozenset[str]) -> None:
+        await self._ensure_namespace()
+        await self._swap_fence(fence)
+        guarded = True
+        for obj in bootstrap_objects(await self._wanted(served)):
+            try:
+                await self._client.apply(_stamped(obj, fence))
+            except NotFound:  # the API is older than this kind
+                if not obj["kind"].startswith("ValidatingAdmissionPolicy"):
+                    raise
+                guarded = False
+        if guarded:
+            await self._until_refused(fence - 1)
+
+    async def _ensure_namespace(self) -> None:
+        """Not under PodWarden's name: a fence whose number was deleted would refuse even this."""
+        try:
+            await self._client.get(kinds.NAMESPACE.path("", NAMESPACE))
+        except NotFound:
+            with suppress(Conflict):
+                await self._client.request(
+                    "POST",
+                    kinds.NAMESPACE.path(),
+                    "make PodWarden's namespace",
+                    params={"fieldManager": "podwarden-setup"},
+                    body=namespace(),
+                )
+
+    async def _swap_fence(self, fence: int) -> None:
+        path = kinds.CONFIG_MAP.path(NAMESPACE, FENCE_MAP)
+        wanted = fence_map(fence)
+        asked = {"fieldManager": MANAGER}
+        for _ in range(TRIES):
+            try:
+                seen = await self._client.get(path)
+            except NotFound:
+                method, body, where = "POST", wanted, kinds.CONFIG_MAP.path(NAMESPACE)
+            else:
+                carried = _carried(seen)
+                if carried > fence:
+                    raise FenceLost(
+                        f"Another PodWarden leads {self._client.server} with fence {carried}; this one has {fence}."
+                    )
+                if carried == fence:
+                    return
+                version = seen["metadata"]["resourceVersion"]
+                body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
+                method, where = "PUT", path
+            try:
+                await self._client.request(
+                    method, where, "raise the fence", params=asked, body=body
+                )
+            except (Conflict, NotFound):
+                continue  # somebody was faster: look again
+            return
+        raise Unavailable(f"{self._client.server}: the fence changes faster than it can be raised.")
+
+    async def _until_refused(self, outdated: int) -> None:
+        """The API server learns of the new fence a few milliseconds later than it answers."""
+        probe = probe_object(outdated)
+        path = kinds.CONFIG_MAP.path(NAMESPACE, probe["metadata"]["name"])
+        for attempt in range(PROBES):
+            try:
+                await self._client.request(
+                    "PATCH",
+                    path,
+                    "try the fence",
+                    params={"fieldManager": MANAGER, "force": "true", "dryRun": "All"},
+                    body=probe,
+                    content_type="application/apply-patch+yaml",
+                )
+            except FenceLost:
+                return
+            await self._sleep(min(0.01 * (attempt + 1), 0.2))
+        raise Unavailable(
+            f"{self._client.server} does not enforce the fence. PodWarden does not act there."
+        )
+
+    async def _wanted(self, served: frozenset[str]) -> frozenset[str]:
+        """Without our GPU class where somebody else answers `nvidia.com/gpu`: never two for one GPU."""
+        if "deviceclasses" not in served:
+            return served
+        classes = await self._client.list(kinds.DEVICE_CLASS.path())
+        others = any(
+            (item.get("spec") or {}).get("extendedResourceName") == EXTENDED_RESOURCE
+            and item["metadata"]["name"] != CLASS
+            for item in classes
+        )
+        nodes = await self._client.list(kinds.NODE.path()) if not others else []
+        plugin = any(
+            str(((node.get("status") or {}).get("allocatable") or {}).get(EXTENDED_RESOURCE, "0"))
+            != "0"
+            for node in nodes
+        )
+        return served - {"deviceclasses"} if others or plugin else served
+
+    # --- workloads -------------------------------------------------------------------------------
+
+    async def apply(self, rendered: Rendered, fence: int) -> None:
+        *before, last = (_stamped(obj, fence) for obj in rendered.objects)
+        written = self._written[rendered.workload]
+        written |= {(obj["kind"], obj["metadata"]["name"]) for obj in (*before, last)}
+        await _side_by_side(self._client.apply(obj) for obj in before)
+        await self._client.apply(last)
+        await self._prune(rendered, fence)
+
+    async def _prune(self, rendered: Rendered, fence: int) -> None:
+        found = await self._parts(rendered.workload, _REMOVED)
+        left = [
+            (kind, name)
+            for kind, name, meta in found
+            if (kind.api_version, kind.plural) in rendered.prune.kinds
+            and rendered.prune.drops({"kind": kind.name, "metadata": meta})
+        ]
+        await _side_by_side(self._delete(kind, NAMESPACE, name, fence) for kind, name in left)
+
+    async def remove(self, workload: str, *, keep_volumes: bool, fence: int) -> None:
+        found = await self._parts(workload, _REMOVED)
+        for group in (_MAIN, _REMOVED[2:-1], _REMOVED[-1:]):
+            await _side_by_side(
+                self._delete(kind, NAMESPACE, name, fence, foreground=kind in _MAIN)
+                for kind, name, meta in found
+                if kind in group
+                and not meta.get("deletionTimestamp")
+                and not (keep_volumes and kind is kinds.VOLUME_CLAIM)
+            )
+        if not any(kind in _MAIN for kind, _, _ in found):
+            await self._remove_strays(workload, fence)
+        self._written.pop(workload, None)
+
+    async def _remove_strays(self, workload: str, fence: int) -> None:
+        """Somebody removed the owner and kept its copies."""
+        if self._complete() and not self._index.pods_of(workload):
+            return
+        for kind in (_REPLICA_SET, kinds.POD):
+            listed = await self._client.list(
+                kind.path(NAMESPACE),
+                params={"labelSelector": f"{WORKLOAD}={workload}"},
+                accept=METADATA_ONLY,
+            )
+            await _side_by_side(
+                self._delete(kind, NAMESPACE, item["metadata"]["name"], fence)
+                for item in listed
+                if not item["metadata"].get("deletionTimestamp")
+                and not any(
+                    o.get("controller") for o in item["metadata"].get("ownerReferences") or ()
+                )
+            )
+
+    async def remove_instance(self, workload: str, instance: str, fence: int) -> None:
+        await self._checked(workload, instance)
+        await self._delete(kinds.POD, NAMESPACE, instance, fence)
+
+    async def scale(self, workload: str, replicas: int, fence: int) -> None:
+        mains = [(kind, name) for kind, name, _ in await self._parts(workload, _MAIN)]
+        if not mains:
+            raise NotFound(f"{self._client.server} has nothing of workload {workload} to scale.")
+        for kind, name in mains:
+            spec: Json = {"replicas": replicas}
+            if kind is kinds.JOB:
+                spec = {"suspend": replicas == 0, **({"parallelism": replicas} if replicas else {})}
+            body = {"metadata": {"annotations": {FENCE: str(fence)}}, "spec": spec}
+            await self._client.patch(kind.path(NAMESPACE, name), body)
+
+    async def _parts(
+        self, workload: str, wanted: Sequence[Kind]
+    ) -> list[tuple[Kind, str, Mapping[str, Any]]]:
+        """(kind, name, metadata) of what exists of a workload, from memory where memory is complete."""
+        if not self._complete():
+            return await self._listed(workload, wanted)
+        parts = {(part.kind, part.name): part for part in self._index.parts_of(workload)}
+        found = [(_BY_NAME[kind], name, _meta(part)) for (kind, name), part in parts.items()]
+        fresh = self._written.get(workload, set()) - parts.keys()
+        found += [(_BY_NAME[kind], name, {"name": name}) for kind, name in sorted(fresh)]
+        return [each for each in found if each[0] in wanted]
+
+    async def _listed(
+        self, workload: str, wanted: Sequence[Kind]
+    ) -> list[tuple[Kind, str, Mapping[str, Any]]]:
+        lists = await asyncio.gather(
+            *(
+                self._client.list(
+                    kind.path(NAMESPACE),
+                    params={"labelSelector": f"{WORKLOAD}={workload}"},
+                    accept=METADATA_ONLY,
+                )
+                for kind in wanted
+            )
+        )
+        return [
+            (kind, item["metadata"]["name"], item["metadata"])
+            for kind, items in zip(wanted, lists, strict=True)
+            for item in items
+        ]
+
+    async def _delete(
+        self, kind: Kind, space: str, name: str, fence: int, *, foreground: bool = False
+    ) -> None:
+        """Gone is fine. The marked version and no other: what a newer leader touched stays."""
+        path = kind.path(space, name)
+        mark = {"metadata": {"annotations": {FENCE: str(fence)}}}
+        for attempt in range(TRIES):
+            try:
+                meta = (await self._client.patch(path, mark))["metadata"]
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "DeleteOptions",
+                    "propagationPolicy": "Foreground" if foreground else "Background",
+                    "preconditions": {
+                        "uid": meta["uid"],
+                        "resourceVersion": meta["resourceVersion"],
+                    },
+                }
+                await self._client.request("DELETE", path, f"remove {path}", body=body)
+            except NotFound:
+                return
+            except Conflict:
+                if attempt == TRIES - 1:
+                    raise
+                await self._sleep(0.05 * 2**attempt)
+            else:
+                return
+
+    # --- arrays ------------------------------------------------------------------------------------
+
+    async def open_gates(self, workload: str, slots: Sequence[tuple[str, str]], fence: int) -> None:
+        known = {pod.name: pod for pod in self._index.pods_of(workload)}
+        await _side_by_side(
+            self._open(workload, name, node, known[name].opening if name in known else None, fence)
+            for name, node in slots
+        )
+
+    async def _open(
+        self, workload: str, name: str, node: str, pod: Mapping[str, Any] | None, fence: int
+    ) -> None:
+        path = kinds.POD.path(NAMESPACE, name)
+        for attempt in range(TRIES):
+            try:
+                if pod is None:
+                    pod = await self._checked(workload, name)
+                if not _gated(pod):
+                    return
+                await self._client.patch(path, opening(pod, node, fence), content_type=MERGE)
+            except NotFound:
+                return
+            except Conflict:
+                pod = None  # it changed meanwhile: read it again
+                if attempt == TRIES - 1:
+                    raise
+            else:
+                return
+
+    async def _checked(self, workload: str, name: str) -> Json:
+        """A pod, if it is one of this workload; NotFound otherwise, so that nothing else is ever touched."""
+        pod = await self._client.get(kinds.POD.path(NAMESPACE, name))
+        if (pod["metadata"].get("labels") or {}).get(WORKLOAD) != workload:
+            raise NotFound(f"{name} is none of workload {workload}.")
+        return pod
+
+    # --- holds -------------------------------------------------------------------------------------
+
+    async def set_holds(self, holds: Sequence[Hold], fence: int) -> None:
+        standing: dict[str, tuple[str, str]] = {}
+        if self._complete():
+            standing = {key[1]: held for key, held in self._index.rules.items()}
+        else:
+            for item in await self._client.list(kinds.TAINT_RULE.path()):
+                held = read_hold(item)
+                if held is not None:
+                    standing[item["metadata"]["name"]] = held
+        wanted = {(hold.device, hold.workload): hold for hold in holds}
+        there = set(standing.values())
+        await _side_by_side(
+            [
+                *(
+                    self._client.apply(_stamped(hold_object(hold), fence))
+                    for key, hold in wanted.items()
+                    if key not in there
+                ),
+                *(
+                    self._delete(kinds.TAINT_RULE, "", name, fence)
+                    for name, held in standing.items()
+                    if held not in wanted
+                ),
+            ]
+        )
+
+
+def _stamped(obj: Mapping[str, Any], fence: int) -> Json:
+    """A copy with the fence on the object itself, never on its pod template: that would restart it."""
+    meta = obj["metadata"]
+    annotations = {**(meta.get("annotations") or {}), FENCE: str(fence)}
+    return {**obj, "metadata": {**meta, "annotations": annotations}}
+
+
+def _carried(config_map: Mapping[str, Any]) -> int:
+    text = str((config_map.get("data") or {}).get("fence", ""))
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _meta(part: PartFacts) -> Mapping[str, Any]:
+    gone = {"deletionTimestamp": "set"} if part.deleting else {}
+    return {"name": part.name, "labels": {REVISION: str(part.revision)}, **gone}
+
+
+def _gated(pod: Mapping[str, Any]) -> bool:
+    gates = pod["spec"].get("schedulingGates") or ()
+    return any(gate["name"].startswith(PREFIX) for gate in gates)
+
+
+async def _side_by_side(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
+    """All of them, a bounded number at once; the first error after all have ended. FenceLost before any other."""
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(call: Coroutine[Any, Any, Any]) -> Any:
+        async with room:
+            return await call
+
+    answers = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    for error in sorted(errors, key=lambda error: not isinstance(error, FenceLost)):
+        raise error
