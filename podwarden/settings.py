@@ -17,7 +17,8 @@ from podwarden.errors import SetupFailed
 class Settings:
     """data: the one folder with everything that must survive. database_url: "" = SQLite in `data`.
     templates: a folder of one's own templates, merged over the catalogue. lease_seconds: how long a leader
-    that went silent is waited for before another PodWarden acts.
+    that went silent is waited for before another PodWarden acts. hosts: further names it is reached by
+    (Host header). admin_password: of the first user; "" = one is made up.
     """
 
     data: Path
@@ -27,6 +28,8 @@ class Settings:
     templates: Path | None = None
     lease_seconds: float = 6.0
     log_level: str = "info"
+    hosts: tuple[str, ...] = ()
+    admin_password: str = ""
 
 
 def default_data() -> Path:
@@ -47,6 +50,8 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         log_level=_choice(
             env, "PODWARDEN_LOG_LEVEL", "info", ("debug", "info", "warning", "error")
         ),
+        hosts=tuple(env.get("PODWARDEN_HOSTS", "").lower().replace(",", " ").split()),
+        admin_password=_secret(env, "PODWARDEN_ADMIN_PASSWORD"),
     )
 
 
