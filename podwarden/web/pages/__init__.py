@@ -1,1 +1,1 @@
-"""Server-rendered pages, one file a page."""
+"""Pages: one file each. A page is one template; its live part is a named block of the same template."""
