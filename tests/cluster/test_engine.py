@@ -265,11 +265,15 @@ def test_bad_flags(tmp_path: Path, flags: list[str], sentence: str) -> None:
 
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
+    tmp_path.chmod(0o755)
     inside_a_file = up(tmp_path / "file" / "data", "--no-kwok")
     assert (
         inside_a_file.returncode,
         "choose one that you may write to" in inside_a_file.stderr,
     ) == (1, True)
+    others = up(tmp_path, "--no-kwok")
+    assert (others.returncode, "has other things in it (file)" in others.stderr) == (1, True)
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
     too_long = up(tmp_path / ("x" * 120), "--no-kwok")
     assert (too_long.returncode, "the path is too long" in too_long.stderr) == (2, True)
 
