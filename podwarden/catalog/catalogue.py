@@ -110,9 +110,10 @@ def _text(path: Path) -> str:
     except OSError as error:
         fix = f"cannot be read ({error.strerror}): put the file itself here, readable, not a link"
         raise Invalid([Problem("file", "", fix)]) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise Invalid([Problem("file", "", "is no ordinary file: put a YAML file here")])
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Invalid([Problem("file", "", "is no ordinary file: put a YAML file here")])
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise Invalid([Problem("file", "", f"at most {MOST_BYTES:,} bytes")])

@@ -21,7 +21,8 @@ class Parameter:
     """One setting of a template.
 
     default: as it would be typed; "" with `required` must be given, "" without is left out of the
-    workload. choices: for kind `choice`. low, high: bounds of an `int`, inclusive.
+    workload. choices: for kind `choice`. low, high: bounds of an `int`, inclusive. example: a value that
+    works, for people and for the trial of the template.
     """
 
     name: str
@@ -33,11 +34,12 @@ class Parameter:
     low: int = 0
     high: int = 10**9
     help: str = ""
+    example: str = ""
 
     def sample(self) -> str:
-        """A value of the right kind, to try a template whose user must give one."""
-        if self.default:
-            return self.default
+        """A value of the right kind, to try a template with every parameter set."""
+        if self.default or self.example:
+            return self.default or self.example
         plain = {
             "int": str(self.low),
             "choice": self.choices[0] if self.choices else "",

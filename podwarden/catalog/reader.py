@@ -81,7 +81,8 @@ def _cause(error: yaml.MarkedYAMLError, text: str, line: int | None) -> str:
     if "\t" in row[: len(row) - len(row.lstrip())]:
         return "indent with spaces; YAML does not take tabs"
     words = (error.problem or error.context or "it cannot be read").strip()
-    return f"cannot be read as YAML: {words}"
+    quotes = "; put text with ${…} in quotes" if "${" in row else ""
+    return f"cannot be read as YAML: {words}{quotes}"
 
 
 def _control_line(text: str) -> int | None:

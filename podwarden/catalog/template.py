@@ -11,7 +11,7 @@ from podwarden.catalog.filling import GPUS, fill, holes
 from podwarden.catalog.overrides import Overrides
 from podwarden.catalog.parameters import KINDS, Parameter, Value, value_of
 from podwarden.catalog.reader import Tree
-from podwarden.domain.check import Problems, Section, as_text, nearest, show
+from podwarden.domain.check import Problems, Section, nearest, show
 from podwarden.domain.document import from_document
 from podwarden.domain.sections import label
 from podwarden.domain.workload import Spec
@@ -19,7 +19,7 @@ from podwarden.errors import Invalid, Problem
 
 KEYS = ("template", "title", "purpose", "homepage", "parameters", "workload", "notes")
 PARAMETER_KEYS = (
-    "name", "title", "type", "default", "required", "choices", "min", "max", "help",
+    "name", "title", "type", "default", "required", "choices", "min", "max", "help", "example",
 )  # fmt: skip
 MOST_PARAMETERS = 40
 
@@ -54,7 +54,7 @@ class Template:
                 problems.append(Problem("--set", shown, str(error)))
         if problems:
             raise Invalid(problems)
-        return self._spec(values, parameters, overrides)
+        return self.spec(values, parameters, overrides)
 
     def _unknown(self, parameters: Mapping[str, str]) -> list[Problem]:
         known = [parameter.name for parameter in self.parameters]
@@ -63,14 +63,17 @@ class Template:
             if name not in known:
                 close = nearest(name, known)
                 fix = f"{self.name} has no such parameter"
-                fix += f": did you mean {' or '.join(close)}?" if close else ""
-                fix += f" It has {', '.join(known)}." if known and not close else ""
+                if close:
+                    fix += f": did you mean {' or '.join(close)}?"
+                else:
+                    fix += f"; it has {', '.join(known)}" if known else "; it has none"
                 problems.append(Problem("--set", show(f"{name}={text}"), fix))
         return problems
 
-    def _spec(
+    def spec(
         self, values: Mapping[str, Value], typed: Mapping[str, str], overrides: Overrides
     ) -> Spec:
+        """The spec with these checked values; a problem is named by its parameter if that was typed."""
         document = overrides.apply({"name": self.name, **self.document})
         count = _gpu_count(fill(document.get("gpu"), {GPUS: 1, **values}).value)
         filled = fill(document, {**values, GPUS: count})
@@ -175,12 +178,13 @@ def _parameter(entry: Section) -> Parameter:
         name=name,
         kind=kind,
         title=_sentence(entry, "title"),
-        default=_default(entry),
+        default=entry.text("default"),
         required=entry.flag("required"),
         choices=choices,
         low=entry.whole("min", -(10**9), 10**9, 0),
         high=entry.whole("max", -(10**9), 10**9, 10**9),
         help=_sentence(entry, "help"),
+        example=entry.text("example"),
     )
     if parameter.low > parameter.high:
         entry.refuse("min", f"at most max, which is {parameter.high}")
@@ -188,17 +192,14 @@ def _parameter(entry: Section) -> Parameter:
     return parameter
 
 
-def _default(entry: Section) -> str:
-    return as_text(entry.data.get("default")) or entry.text("default")
-
-
 def _check_default(entry: Section, parameter: Parameter) -> None:
     if parameter.required and parameter.default:
         entry.refuse("default", "a required parameter has no default: leave one of them out")
-    try:
-        value_of(replace(parameter, required=False), parameter.default)
-    except ValueError as error:
-        entry.refuse("default", str(error))
+    for key, text in (("default", parameter.default), ("example", parameter.example)):
+        try:
+            value_of(replace(parameter, required=False), text)
+        except ValueError as error:
+            entry.refuse(key, str(error))
 
 
 def _check_holes(problems: Problems, template: Template) -> None:
@@ -222,17 +223,16 @@ def _check_holes(problems: Problems, template: Template) -> None:
 
 
 def _try_out(problems: Problems, template: Template) -> None:
-    """The workload must be right with the defaults, and with every optional parameter set."""
-    samples = {p.name: p.sample() for p in template.parameters}
-    defaults = {p.name: samples[p.name] for p in template.parameters if p.required}
-    for typed in (defaults, samples):
+    """The workload must be right with the defaults, and with every parameter set."""
+    samples = {p.name: value_of(p, p.sample()) for p in template.parameters}
+    defaults = {
+        p.name: samples[p.name] if p.required else value_of(p, p.default)
+        for p in template.parameters
+    }
+    for values in (defaults, samples):
         try:
-            template.resolve(typed, Overrides())
+            template.spec(values, {}, Overrides())
         except Invalid as error:
             for problem in error.problems:
-                problems.add(_place(problem), problem.value, problem.fix)
+                problems.add(f"workload.{problem.field}", problem.value, problem.fix)
             return
-
-
-def _place(problem: Problem) -> str:
-    return "parameters" if problem.field == "--set" else f"workload.{problem.field}"
