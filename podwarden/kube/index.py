@@ -180,6 +180,8 @@ class Index:
                 continue
             for uid in {claim.owner, *(uid for _, uid in claim.reserved_for)} - {""}:
                 _mark(self.claims_of_pod, uid, key, enter=enter)
+                if self.pod_by_uid.get(uid) in self.demands:
+                    self.dirty.foreign = True
             for piece in claim.pieces:
                 _mark(self.claims_in_pool, (piece.driver, piece.pool), key, enter=enter)
         for pod in self.pods_of_claim.get(key, ()):

@@ -221,8 +221,9 @@ class View:
         labels = [(key[1], dict(facts.node.labels)) for key, facts in ix.nodes.items()]
         found = []
         for key in sorted(ix.demands):
-            demand = ix.pods[key].demand
-            if demand is not None:
+            pod = ix.pods[key]
+            demand = pod.demand
+            if demand is not None and not ix.claims_of_pod.get(pod.uid):
                 found.append(
                     ForeignDemand(key[0], key[1], demand.count, demand_nodes(demand, labels))
                 )

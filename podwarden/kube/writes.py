@@ -10,7 +10,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from podwarden.domain.placement import Hold
 from podwarden.errors import Conflict, FenceLost, NotFound, Unavailable
@@ -35,6 +35,8 @@ from podwarden.kube.labels import (
 from podwarden.kube.parts import PartFacts
 from podwarden.kube.render import Rendered
 from podwarden.kube.standing import bootstrap_objects, namespace
+
+T = TypeVar("T")
 
 AT_ONCE = 16  # requests of one call that run side by side
 TRIES = 5  # of a read and the write that depends on it
@@ -181,11 +183,12 @@ class Writer:
 
     async def apply(self, rendered: Rendered, fence: int) -> None:
         *before, last = (_stamped(obj, fence) for obj in rendered.objects)
-        written = self._written[rendered.workload]
-        written |= {(obj["kind"], obj["metadata"]["name"]) for obj in (*before, last)}
+        names = {(obj["kind"], obj["metadata"]["name"]) for obj in (*before, last)}
+        self._written[rendered.workload] |= names
         await _side_by_side(self._client.apply(obj) for obj in before)
         await self._client.apply(last)
         await self._prune(rendered, fence)
+        self._written[rendered.workload] = names
 
     async def _prune(self, rendered: Rendered, fence: int) -> None:
         found = await self._parts(rendered.workload, _REMOVED)
@@ -195,19 +198,26 @@ class Writer:
             if (kind.api_version, kind.plural) in rendered.prune.kinds
             and rendered.prune.drops({"kind": kind.name, "metadata": meta})
         ]
-        await _side_by_side(self._delete(kind, NAMESPACE, name, fence) for kind, name in left)
+        await _side_by_side(self._delete(kind, name, fence) for kind, name in left)
 
     async def remove(self, workload: str, *, keep_volumes: bool, fence: int) -> None:
         found = await self._parts(workload, _REMOVED)
+        owned = False
         for group in (_MAIN, _REMOVED[2:-1], _REMOVED[-1:]):
-            await _side_by_side(
-                self._delete(kind, NAMESPACE, name, fence, foreground=kind in _MAIN)
+            going = [
+                (kind, name)
                 for kind, name, meta in found
                 if kind in group
                 and not meta.get("deletionTimestamp")
                 and not (keep_volumes and kind is kinds.VOLUME_CLAIM)
+            ]
+            removed = await _side_by_side(
+                self._delete(kind, name, fence, foreground=kind in _MAIN) for kind, name in going
             )
-        if not any(kind in _MAIN for kind, _, _ in found):
+            owned = owned or (group is _MAIN and any(removed))
+        if not owned and not any(
+            kind in _MAIN and "deletionTimestamp" in m for kind, _, m in found
+        ):
             await self._remove_strays(workload, fence)
         self._written.pop(workload, None)
 
@@ -222,7 +232,7 @@ class Writer:
                 accept=METADATA_ONLY,
             )
             await _side_by_side(
-                self._delete(kind, NAMESPACE, item["metadata"]["name"], fence)
+                self._delete(kind, item["metadata"]["name"], fence)
                 for item in listed
                 if not item["metadata"].get("deletionTimestamp")
                 and not any(
@@ -232,7 +242,7 @@ class Writer:
 
     async def remove_instance(self, workload: str, instance: str, fence: int) -> None:
         await self._checked(workload, instance)
-        await self._delete(kinds.POD, NAMESPACE, instance, fence)
+        await self._delete(kinds.POD, instance, fence)
 
     async def scale(self, workload: str, replicas: int, fence: int) -> None:
         mains = [(kind, name) for kind, name, _ in await self._parts(workload, _MAIN)]
@@ -276,11 +286,9 @@ class Writer:
             for item in items
         ]
 
-    async def _delete(
-        self, kind: Kind, space: str, name: str, fence: int, *, foreground: bool = False
-    ) -> None:
-        """Gone is fine. The marked version and no other: what a newer leader touched stays."""
-        path = kind.path(space, name)
+    async def _delete(self, kind: Kind, name: str, fence: int, *, foreground: bool = False) -> bool:
+        """False when it was gone. The marked version and no other: what a newer leader touched stays."""
+        path = kind.path(NAMESPACE, name)
         mark = {"metadata": {"annotations": {FENCE: str(fence)}}}
         for attempt in range(TRIES):
             try:
@@ -296,13 +304,14 @@ class Writer:
                 }
                 await self._client.request("DELETE", path, f"remove {path}", body=body)
             except NotFound:
-                return
+                return False
             except Conflict:
                 if attempt == TRIES - 1:
                     raise
                 await self._sleep(0.05 * 2**attempt)
             else:
-                return
+                return True
+        return False
 
     # --- arrays ------------------------------------------------------------------------------------
 
@@ -361,7 +370,7 @@ class Writer:
                     if key not in there
                 ),
                 *(
-                    self._delete(kinds.TAINT_RULE, "", name, fence)
+                    self._delete(kinds.TAINT_RULE, name, fence)
                     for name, held in standing.items()
                     if held not in wanted
                 ),
@@ -391,11 +400,11 @@ def _gated(pod: Mapping[str, Any]) -> bool:
     return any(gate["name"].startswith(PREFIX) for gate in gates)
 
 
-async def _side_by_side(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
-    """All of them, a bounded number at once; the first error after all have ended. FenceLost before any other."""
+async def _side_by_side(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """All of them, a bounded number at once; the first error after all have ended, FenceLost before any other."""
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def one(call: Coroutine[Any, Any, Any]) -> Any:
+    async def one(call: Coroutine[Any, Any, T]) -> T:
         async with room:
             return await call
 
@@ -403,3 +412,4 @@ async def _side_by_side(calls: Iterable[Coroutine[Any, Any, Any]]) -> None:
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     for error in sorted(errors, key=lambda error: not isinstance(error, FenceLost)):
         raise error
+    return [answer for answer in answers if not isinstance(answer, BaseException)]
