@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from podwarden.domain.inventory import MEMORY_STEP
+from podwarden.domain.inventory import MEMORY_STEP, short_model
 from podwarden.domain.placement import Placement
 from podwarden.domain.request import Request
 from podwarden.domain.units import promised_floor, vram_floor
@@ -141,7 +141,9 @@ def _selector(request: Request, dialect: Dialect) -> list[str]:
     if request.vram_mib is not None and not request.shared:
         conditions += _floor(request.vram_mib, dialect)
     if request.model:
-        names = json.dumps([name.lower() for name in request.model], ensure_ascii=False)
+        names = json.dumps(
+            [short_model(name).lower() for name in request.model], ensure_ascii=False
+        )
         if dialect is OURS:
             conditions.append(f"{_attribute(dialect, dialect.model)}.lowerAscii() in {names}")
         else:  # published as "NVIDIA GeForce RTX 3090"

@@ -17,7 +17,6 @@ from rendering import (
     PODS,
     apply_all,
     path_of,
-    placed,
     pods_of,
     rendered,
     running,

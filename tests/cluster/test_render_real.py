@@ -14,15 +14,35 @@ import pytest
 from conftest import RunningEngine
 from deadline import eventually, holds
 from rendering import (
-    CLAIMS, PODS, apply_all, gpu, held_by, placed, pods_of, publish, rendered, running, spec_of, try_apply,
-    unschedulable, workload_of,
+    CLAIMS,
+    PODS,
+    apply_all,
+    gpu,
+    held_by,
+    placed,
+    pods_of,
+    publish,
+    rendered,
+    running,
+    spec_of,
+    try_apply,
+    unschedulable,
+    workload_of,
 )  # fmt: skip
 
 from podwarden.domain.inventory import DeviceHealth
 from podwarden.domain.placement import Hold, Slot
 from podwarden.domain.request import Request, Sharing
 from podwarden.domain.workload import (
-    Expose, HealthCheck, JobSpec, Kind, Port, Spec, Volume, VolumeKind, Workload,
+    Expose,
+    HealthCheck,
+    JobSpec,
+    Kind,
+    Port,
+    Spec,
+    Volume,
+    VolumeKind,
+    Workload,
 )  # fmt: skip
 from podwarden.kube.fence import fence_map
 from podwarden.kube.gates import opening
@@ -161,7 +181,11 @@ def strip(asked, answered):
         return {key: strip(value, answered.get(key)) for key, value in asked.items()}
     if isinstance(asked, list) and isinstance(answered, list) and len(asked) == len(answered):
         return [strip(a, b) for a, b in zip(asked, answered, strict=True)]
-    if isinstance(asked, str) and isinstance(answered, str) and mib(asked) == mib(answered) != None:
+    if (
+        isinstance(asked, str)
+        and isinstance(answered, str)
+        and mib(asked) == mib(answered) is not None
+    ):
         return asked  # the server writes 8192Mi as 8Gi
     return answered
 
