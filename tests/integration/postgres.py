@@ -31,9 +31,10 @@ def programs() -> Path:
 
 
 class Postgres:
-    """start, url_of(name) of a new empty database, stop, start again. fsync is off: tests lose nothing."""
+    """start, new_database, stop, start again, remove. durable False: fsync is off, tests lose nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self._durable = durable
         self._bin = programs()
         self._as: dict[str, Any] = _unprivileged()
         # Short: the path of a Unix socket has at most 107 characters.
@@ -60,8 +61,7 @@ class Postgres:
     def start(self) -> None:
         """Returns once it answers."""
         options = {
-            "fsync": "off",
-            "full_page_writes": "off",
+            "fsync": "on" if self._durable else "off",
             "max_connections": "60",
             "shared_buffers": "32MB",
             "listen_addresses": "",

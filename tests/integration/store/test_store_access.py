@@ -9,6 +9,7 @@ from statistics import median
 
 import pytest
 from nouns import NOON
+from sqlalchemy import text
 
 from podwarden.domain.access import Role, User
 from podwarden.domain.cluster import Cluster
@@ -238,8 +239,6 @@ async def test_secrets(store, open_store, clock):
 
 
 async def test_a_value_copied_to_another_row_does_not_decrypt(store):
-    from sqlalchemy import text
-
     def swap(unit):
         unit.secrets.set("mine", "value of mine", "eve")
         unit.secrets.set("yours", "value of yours", "bo")
@@ -250,7 +249,7 @@ async def test_a_value_copied_to_another_row_does_not_decrypt(store):
         )
 
     await store.write(swap)
-    with pytest.raises(Unavailable, match="secrets.key"):
+    with pytest.raises(Unavailable, match=r"secrets\.key"):
         await store.read(lambda unit: unit.secrets.get("mine"))
 
 

@@ -114,13 +114,10 @@ async def test_two_saves_of_one_version_have_one_winner(open_store):
     await add(first, a_workload())
     for round_ in range(10):
         seen = await first.read(lambda unit: unit.workloads.get("w1"))
+        mine, yours = replace(seen, owner="mine"), replace(seen, owner="yours")
         results = await asyncio.gather(
-            *(
-                code_of(
-                    s.write(lambda unit, s=s: unit.workloads.save(replace(seen, owner=f"u{id(s)}")))
-                )
-                for s in (first, second)
-            )
+            code_of(first.write(lambda unit, w=mine: unit.workloads.save(w))),
+            code_of(second.write(lambda unit, w=yours: unit.workloads.save(w))),
         )
         assert sorted(results) == ["STALE", "ok"], f"round {round_}"
     assert (await second.read(lambda unit: unit.workloads.get("w1"))).version == 11
@@ -366,5 +363,5 @@ async def test_a_stored_spec_of_other_rules_names_its_workload(store):
     await add(store, a_workload())
     change = text("""UPDATE workloads SET spec = '{"name": "ollama", "warp": 9}'""")
     await store.write(lambda unit: unit.workloads._connection.execute(change))
-    with pytest.raises(Unavailable, match="spec of ollama .*warp"):
+    with pytest.raises(Unavailable, match=r"spec of ollama .*warp"):
         await store.read(lambda unit: unit.workloads.active())
