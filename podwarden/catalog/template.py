@@ -50,7 +50,9 @@ class Template:
             try:
                 values[parameter.name] = value_of(parameter, text)
             except ValueError as error:
-                shown = f"{parameter.name}={show(text) if text else ''}"
+                # What was given in place of a secret's name may be the secret itself.
+                given = "…" if text and parameter.kind == "secret" else text
+                shown = f"{parameter.name}={show(given) if given else ''}"
                 problems.append(Problem("--set", shown, str(error)))
         if problems:
             raise Invalid(problems)

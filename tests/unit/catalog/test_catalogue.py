@@ -75,6 +75,10 @@ def test_vllm_as_the_tour_deploys_it(catalogue):
     assert token.secrets == (("HF_TOKEN", "hub"),)
     assert token.args[0] == "a/b"
     assert catalogue.resolve("vllm").secrets == ()
+    with pytest.raises(Invalid) as caught:
+        catalogue.resolve("vllm", parameters={"token": "hf_ABCDEF"})
+    assert str(caught.value).startswith("--set token=…: the name of a stored secret")
+    assert "hf_ABC" not in str(caught.value)
 
 
 def test_blender_as_the_tour_deploys_it(catalogue):
