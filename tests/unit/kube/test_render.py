@@ -274,7 +274,7 @@ def test_a_pull_secret_is_a_docker_login() -> None:
 
 @pytest.mark.parametrize("login", ["user:hunter2", "[]", '{"auths": "hunter2"}', "{}"])
 def test_a_pull_secret_that_is_no_login_is_refused_without_quoting_it(login: str) -> None:
-    with pytest.raises(Invalid, match="docker/config.json") as caught:
+    with pytest.raises(Invalid, match=r"docker/config\.json") as caught:
         rendered(spec_of(image_pull_secret="reg"), secrets={"reg": login})
     assert "hunter2" not in str(caught.value)
 
