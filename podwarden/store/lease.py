@@ -41,6 +41,16 @@ class Lease(Book):
         )
         return done.rowcount == 1
 
+    def lift(self, above: int) -> None:
+        """From now on nobody leads, and the next leader's fence is above `above`: a cluster that is taken over
+        carries the fence of the PodWarden that had it before.
+        """
+        self._run(
+            update(_table)
+            .where(_table.c.fence < above)
+            .values(holder="", fence=above, until=self._database_now())
+        )
+
     def release(self, holder: str, fence: int) -> None:
         """Lets the next one lead at once. Nothing happens where this one does not lead any more."""
         self._run(
