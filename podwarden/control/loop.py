@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from podwarden.control.clock import Clock
-from podwarden.errors import FenceLost, Unavailable
+from podwarden.errors import FenceLost, PodWardenError, Unavailable
 
 log = logging.getLogger("podwarden.control")
 
@@ -43,7 +43,7 @@ class Loop:
     ) -> None:
         self.name = name
         self.trouble = ""  # the last error, "" after a good turn
-        self.turns = 0
+        self.said = ""  # what the last turn that did something said
         self._turn = turn
         self._clock = clock
         self._rest_factor = (1 - pace) / pace
@@ -69,10 +69,10 @@ class Loop:
                 await self._clock.wait(self._never, back_off)
                 back_off = min(back_off * 2, LAST_BACK_OFF)
                 continue
-            self.turns += 1
             self.trouble = ""
             back_off = FIRST_BACK_OFF
             if done.said:
+                self.said = done.said
                 log.info("%s: %s", self.name, done.said)
             worked = self._clock.monotonic() - began
             rest = min(worked * self._rest_factor, self._longest_rest)
@@ -86,3 +86,16 @@ class Loop:
             expected = isinstance(error, Unavailable)
             log.warning("%s: %s", self.name, said, exc_info=None if expected else error)
         self.trouble = said
+
+
+async def guarded(name: str, work: Awaitable[None]) -> Exception | None:
+    """One piece of background work: its error as a value, told to the log. FenceLost goes through."""
+    try:
+        await work
+    except FenceLost:
+        raise
+    except Exception as error:
+        expected = isinstance(error, PodWardenError)
+        log.warning("%s: %s", name, error, exc_info=None if expected else error)
+        return error
+    return None

@@ -1,0 +1,147 @@
+"""The one place that builds everything: store, links, leader, use cases."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podwarden import catalog
+from podwarden.control.access import Access
+from podwarden.control.clock import Clock, SystemClock
+from podwarden.control.clusters import Clusters
+from podwarden.control.controller import Controller
+from podwarden.control.feed import Feed
+from podwarden.control.leader import Leader
+from podwarden.control.ledger import Ledger
+from podwarden.control.link import Link
+from podwarden.control.links import Connect, Links
+from podwarden.control.loop import Loop
+from podwarden.control.render import render_row
+from podwarden.control.room import Room
+from podwarden.control.workloads import Workloads
+from podwarden.errors import Conflict, SetupFailed
+from podwarden.kube import connect as kubeconfig
+from podwarden.kube.link import Link as KubeLink
+from podwarden.kube.link import probe
+from podwarden.settings import Settings
+from podwarden.store import Store
+
+log = logging.getLogger("podwarden")
+
+FIRST_USER = "admin"
+PASSWORD_FILE = "PODWARDEN_ADMIN_PASSWORD_FILE"  # noqa: S105 - the name of a setting
+
+
+@dataclass
+class App:
+    """start() returns once the loops are on their way; stop() gives the lease back and closes everything.
+
+    first_password: of the user `admin`, when this start made it and nobody chose one; shown once.
+    """
+
+    settings: Settings
+    controller: Controller
+    store: Store
+    ledger: Ledger
+    links: Links
+    leader: Leader
+    loops: tuple[Loop, ...]
+    first_password: str = ""
+    _tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """SetupFailed: the password file cannot be read."""
+        self.first_password = await _first_user(self.controller.access, os.environ)
+        await self.ledger.start_following()
+        await self.links.turn()
+        self._tasks = [
+            asyncio.create_task(self.leader.run(), name="leader"),
+            *(asyncio.create_task(loop.run(), name=loop.name) for loop in self.loops),
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        self.controller.feed.close()
+        await self.links.close()
+        await self.store.close()
+
+
+def build(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    connect: Connect | None = None,
+    holder: str = "",
+) -> App:
+    """Opens the store (SetupFailed, in a sentence) and ties everything together; nothing runs yet.
+
+    connect: how a cluster is reached (tests bring their own). holder: this process among those that may lead.
+    """
+    clock = clock or SystemClock()
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    url = settings.database_url or f"sqlite:///{settings.data / 'podwarden.db'}"
+    catalogue = catalog.load(settings.templates)
+    store = Store.open(url, settings.data / "secrets.key")
+    feed = Feed()
+    ledger = Ledger(store, feed, clock)
+    links = Links(store, connect or _connect)
+    holder = holder or f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(3)}"
+
+    def make_room(cluster: str, fence: Callable[[], int]) -> Room:
+        return Room(cluster, links.get(cluster), ledger, clock, fence, render_row)
+
+    leader = Leader(store, links, clock, make_room, holder=holder, seconds=settings.lease_seconds)
+    follow = Loop("events of other processes", ledger.follow, clock)
+    connections = Loop("connections", links.turn, clock)
+    ledger.clusters_changed = connections.hint
+    workloads = Workloads(ledger, links, leader, clock)
+    controller = Controller(
+        workloads,
+        Clusters(ledger, links, leader, clock, workloads, _probe),
+        Access(ledger),
+        feed,
+        catalogue,
+        leader,
+        store,
+    )
+    return App(settings, controller, store, ledger, links, leader, (follow, connections))
+
+
+def _connect(name: str, text: str) -> Link:
+    return KubeLink(name, kubeconfig.read_kubeconfig(text))
+
+
+async def _probe(text: str) -> tuple[str, str]:
+    access = kubeconfig.read_kubeconfig(text)
+    facts = await probe(access)
+    return access.server, facts.version
+
+
+async def _first_user(access: Access, environ: Mapping[str, str]) -> str:
+    """The generated password, "" when there are users already or one was given."""
+    chosen = _chosen_password(environ)
+    password = chosen or secrets.token_urlsafe(12)
+    try:
+        await access.first_user(FIRST_USER, password)
+    except Conflict:
+        return ""
+    return "" if chosen else password
+
+
+def _chosen_password(environ: Mapping[str, str]) -> str:
+    file = environ.get(PASSWORD_FILE, "")
+    if not file:
+        return environ.get("PODWARDEN_ADMIN_PASSWORD", "")
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SetupFailed(f"{PASSWORD_FILE}={file} cannot be read: {error.strerror}.") from error

@@ -1,0 +1,124 @@
+"""What every use case needs: finding a workload, asking who may, seeing a cluster as the plan sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from podwarden.control import snapshot
+from podwarden.control.books import Books
+from podwarden.control.clock import Clock
+from podwarden.control.leader import Leader
+from podwarden.control.ledger import Ledger
+from podwarden.control.links import Links
+from podwarden.control.past import Past
+from podwarden.control.room import Room
+from podwarden.domain.access import Role, User, may_change
+from podwarden.domain.inventory import Node
+from podwarden.domain.observation import Observation
+from podwarden.domain.placement import Snapshot
+from podwarden.domain.workload import Workload
+from podwarden.errors import Conflict, Forbidden, Invalid, NotFound
+from podwarden.store import Unit
+
+AMBIGUOUS = "AMBIGUOUS_NAME"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A cluster as a plan would see it now."""
+
+    books: Books
+    past: Past
+    seen: Observation
+    known: dict[str, Node]
+
+
+class UseCases:
+    """Shared by all use cases about workloads; holds no state of its own."""
+
+    def __init__(self, ledger: Ledger, links: Links, leader: Leader, clock: Clock) -> None:
+        self._ledger = ledger
+        self._links = links
+        self._leader = leader
+        self._clock = clock
+
+    def _room(self, cluster: str) -> Room | None:
+        """None: this process does not act on that cluster (yet)."""
+        room = self._leader.rooms.get(cluster)
+        return room if room is not None and room.desk is not None else None
+
+    def _clusters(self, cluster: str) -> list[str]:
+        """The one named (NotFound), or all."""
+        if cluster and cluster not in self._links.clusters:
+            raise NotFound(f"There is no cluster named {cluster}.")
+        return [cluster] if cluster else sorted(self._links.clusters)
+
+    def _cluster_for(self, wanted: str) -> str:
+        """Where a new workload goes. Invalid names the field `cluster`."""
+        names = sorted(self._links.clusters)
+        if wanted in names:
+            return wanted
+        if wanted or len(names) > 1:
+            raise Invalid.of("cluster", wanted, f"one of {', '.join(names)}" if names else _NONE)
+        if not names:
+            raise Conflict(f"There is no cluster yet: {_NONE}.", code="NO_CLUSTER")
+        return names[0]
+
+    async def _sight(self, cluster: str) -> Sight:
+        """From memory where this process leads, else from the store."""
+        seen = self._links.get(cluster).observe()
+        room = self._room(cluster)
+        if room is not None and room.desk is not None:
+            desk = room.desk
+            return Sight(desk.books, desk.past, seen, desk.known)
+        past = Past(self._ledger.store)
+        await past.refresh()
+
+        def read(unit: Unit) -> tuple[tuple[Workload, ...], tuple[Node, ...]]:
+            return unit.workloads.active(cluster), unit.devices.known(cluster)
+
+        rows, known = await self._ledger.store.read(read)
+        books = Books(cluster)
+        for row in rows:
+            books.put(row)
+        return Sight(books, past, seen, {node.name: node for node in known})
+
+    def _snapshot(self, sight: Sight) -> Snapshot:
+        now = self._clock.now().astimezone()
+        return snapshot.build(sight.books, sight.seen, sight.known, sight.past, now)
+
+
+def find(unit: Unit, ref: str, cluster: str) -> Workload:
+    """By id, else by name. NotFound; Conflict AMBIGUOUS_NAME names the clusters."""
+    try:
+        row = unit.workloads.get(ref)
+    except NotFound:
+        pass
+    else:
+        if not cluster or row.cluster == cluster:
+            return row
+    try:
+        return unit.workloads.by_name(ref, cluster or None)
+    except NotFound:
+        raise
+    except Conflict as conflict:
+        raise Conflict(conflict.message, code=AMBIGUOUS) from conflict
+
+
+def allow(actor: User, row: Workload) -> None:
+    """Forbidden, in a sentence."""
+    if not may_change(actor, row.owner):
+        raise Forbidden(f"{row.name} belongs to {row.owner}: only they and admins may change it.")
+
+
+def allow_new(actor: User) -> None:
+    if actor.role is Role.VIEWER:
+        raise Forbidden("Viewers may look at everything and change nothing.")
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+_NONE = "add one with `podwarden cluster adopt`"

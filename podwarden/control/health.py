@@ -1,0 +1,172 @@
+"""Health: follows the watch and keeps each started workload's row true, until it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from podwarden.control import revising, words
+from podwarden.control.changes import Change, back_to_queue, crashed, events_of, updated, write
+from podwarden.control.crashes import Crashes
+from podwarden.control.desk import Desk
+from podwarden.control.judge import Judgement, judge
+from podwarden.control.ledger import Entry
+from podwarden.control.loop import Turn
+from podwarden.control.snapshot import lost_nodes
+from podwarden.domain.event import EventKind
+from podwarden.domain.inventory import Device, Node
+from podwarden.domain.observation import Instance, Observation, Presence
+from podwarden.domain.workload import Kind, State, Workload
+
+BATCH = 100  # rows per transaction
+TICK = 5.0  # seconds between turns while something waits for a time
+CALM = 30.0
+FIRST_PARK, LAST_PARK = 15.0, 600.0  # seconds before what found no room is admitted again
+
+
+class Health:
+    """The loop of one cluster."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._crashes = Crashes()
+        self._judged: dict[str, tuple[int, Presence | None, tuple[Instance, ...], bool]] = {}
+        self._lost: frozenset[str] = frozenset()
+
+    async def turn(self) -> Turn:
+        desk = self._desk
+        fence = desk.fence()
+        seen = desk.link.observe()
+        if not seen.reachable or not seen.complete:
+            return Turn(again=2.0)
+        await self._remember_devices(seen, fence)
+        now = desk.clock.now()
+        lost = lost_nodes(seen.nodes)
+        again = lost != self._lost
+        self._lost = lost
+        devices = words.devices_by_uuid(seen.nodes)
+        changes: list[Change] = []
+        waiting = False
+        for row in list(desk.books.holding.values()):
+            presence, instances = seen.presences.get(row.id), seen.instances.get(row.id, ())
+            known = self._judged.get(row.id)
+            same = known is not None and known[0] == row.version
+            if same and known and known[1] is presence and known[2] is instances:
+                if not again and not known[3]:
+                    continue
+            change, timed = self._look(row, presence, instances, lost, devices, now)
+            waiting |= timed
+            self._judged[row.id] = (row.version, presence, instances, timed)
+            if change is not None:
+                changes.append(change)
+        for start in range(0, len(changes), BATCH):
+            await self._save(changes[start : start + BATCH], fence, now)
+        self._forget()
+        return Turn(_said(changes), TICK if waiting else CALM)
+
+    def _look(
+        self,
+        row: Workload,
+        presence: Presence | None,
+        instances: tuple[Instance, ...],
+        lost: frozenset[str],
+        devices: dict[str, Device],
+        now: datetime,
+    ) -> tuple[Change | None, bool]:
+        """What changed, and whether time alone may change it."""
+        crashes, fresh = (0, 0)
+        if row.kind is Kind.SERVICE:
+            crashes, fresh = self._crashes.count(row.id, instances, now)
+        verdict = judge(row, presence, instances, lost, crashes, now)
+        timed = row.state is State.UPDATING or any(i.unschedulable_since for i in instances)
+        if row.state is State.UPDATING and verdict.state is State.UPDATING:
+            failed = revising.overdue(row, now) or _crashes_of_new(row, instances)
+            if failed:
+                return self._update_failed(row, verdict), True
+        if verdict.unplaced:
+            return back_to_queue(row, instances, now), True
+        new = updated(row, verdict, instances, now)
+        events = list(events_of(row, new, instances, devices, now))
+        if fresh and new.state is not State.FAILED:
+            events.insert(0, crashed(instances, crashes))
+        if new == row and not events:
+            return None, timed
+        ran = None
+        if new.state is State.SUCCEEDED and new.started_at and new.ended_at:
+            ran = (new.ended_at - new.started_at).total_seconds()
+        return Change(new, tuple(events), ran), timed
+
+    def _update_failed(self, row: Workload, verdict: Judgement) -> Change | None:
+        back = revising.came_from(row)
+        said = verdict.reason.text if verdict.reason is not None else ""
+        why = f"Revision {row.revision} did not become ready in time. {said}".strip()
+        if back is not None:
+            return Change(row, ((EventKind.ROLLED_BACK, why, ""),), back=back)
+        new = replace(
+            row, state=State.UNHEALTHY, reason=verdict.reason, facts=revising.finished(row)
+        )
+        return Change(new, ((EventKind.STATE, why, ""),))
+
+    async def _save(self, changes: Sequence[Change], fence: int, now: datetime) -> None:
+        def work(entry: Entry) -> None:
+            for change in changes:
+                write(entry, change)
+
+        await self._desk.ledger.write(work, fence=fence)
+        for change in changes:
+            if change.ran is not None:
+                self._desk.past.learned(change.row, change.ran)
+            if change.parked:
+                self._park(change.row.id, now)
+
+    def _park(self, workload: str, now: datetime) -> None:
+        """Each start that went nowhere doubles the wait before the next."""
+        before = self._desk.books.parked.get(workload)
+        seconds = min(before[1] * 2, LAST_PARK) if before is not None else FIRST_PARK
+        self._desk.books.parked[workload] = (now + timedelta(seconds=seconds), seconds)
+
+    async def _remember_devices(self, seen: Observation, fence: int) -> None:
+        """Every GPU ever seen, so that "can never fit" is judged on it."""
+        known = self._desk.known
+        new = [
+            node
+            for node in seen.nodes
+            if node.name not in known or _hardware(known[node.name]) != _hardware(node)
+        ]
+        if not new:
+            return
+        nodes, cluster = tuple(new), self._desk.cluster
+
+        def work(entry: Entry) -> dict[str, Node]:
+            entry.unit.devices.remember(cluster, nodes)
+            return {node.name: node for node in entry.unit.devices.known(cluster)}
+
+        stored = await self._desk.ledger.write(work, fence=fence)
+        known.clear()
+        known.update(stored)
+
+    def _forget(self) -> None:
+        holding = self._desk.books.holding
+        for workload in [w for w in self._judged if w not in holding]:
+            del self._judged[workload]
+            self._crashes.forget(workload)
+
+
+def _crashes_of_new(row: Workload, instances: Sequence[Instance]) -> bool:
+    return any(
+        i.revision == row.revision and not i.ready and i.restarts >= revising.CRASHES
+        for i in instances
+    )
+
+
+def _hardware(node: Node) -> frozenset[str]:
+    return frozenset(device.uuid for device in node.devices if device.present)
+
+
+def _said(changes: Sequence[Change]) -> str:
+    if not changes:
+        return ""
+    first = changes[0].row
+    more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+    return f"{first.name} is {first.state.value}{more}"

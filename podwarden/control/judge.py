@@ -1,0 +1,235 @@
+"""What a started workload's instances say about it: its state, with a reason. Pure.
+
+Texts carry no growing numbers, so that a row is rewritten only when something happened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from podwarden.control.charges import LIVE, is_array
+from podwarden.control.symptoms import of_failed, of_waiting
+from podwarden.control.target import main_part
+from podwarden.domain.observation import Instance, Presence
+from podwarden.domain.reason import Code, Reason
+from podwarden.domain.workload import Desire, JobSpec, Kind, Priority, State, Workload
+
+UNPLACED = timedelta(seconds=60)  # after which a first start goes back to the queue
+MOST_CRASHES = 10  # in CRASH_WINDOW, then a service is taken down
+CRASH_WINDOW = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """unplaced: the cluster's scheduler found no room for 60 s, and it never ran: back to the queue."""
+
+    state: State
+    reason: Reason | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    unplaced: bool = False
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+def judge(
+    row: Workload,
+    presence: Presence | None,
+    instances: Sequence[Instance],
+    lost_nodes: Collection[str],
+    crashes: int,
+    now: datetime,
+) -> Judgement:
+    """row: admitted and not ended. crashes: of its instances within CRASH_WINDOW."""
+    presence = main_part(presence)
+    if row.desire is not Desire.RUN or row.state is State.STOPPING:
+        return _stopping(row, presence, instances, now)
+    if row.kind is Kind.JOB:
+        return _job(row, presence, instances, lost_nodes, now)
+    return _service(row, presence, instances, lost_nodes, crashes, now)
+
+
+def exhausted(job: JobSpec, instances: Sequence[Instance]) -> frozenset[int]:
+    """Indexes of an array that failed by their own fault more often than `retries` allows, or ran too long."""
+    failures: Counter[int] = Counter()
+    for instance in instances:
+        if instance.phase == "failed" and instance.index is not None:
+            if instance.reason == "DeadlineExceeded":
+                failures[instance.index] += job.retries + 1
+            elif instance.user_failure:
+                failures[instance.index] += 1
+    done = {i.index for i in instances if i.phase == "succeeded"}
+    return frozenset(
+        index for index, n in failures.items() if n > job.retries and index not in done
+    )
+
+
+def _stopping(
+    row: Workload, presence: Presence | None, instances: Sequence[Instance], now: datetime
+) -> Judgement:
+    """Stopped once nothing runs any more: only then its GPUs are free."""
+    left = [i for i in instances if i.phase in LIVE]
+    here = presence is not None and (row.kind is Kind.JOB or presence.desired > 0)
+    if left or here or row.desire is not Desire.STOP:
+        return Judgement(State.STOPPING, started_at=row.started_at)
+    return Judgement(State.STOPPED, started_at=row.started_at, ended_at=now)
+
+
+def _service(
+    row: Workload,
+    presence: Presence | None,
+    instances: Sequence[Instance],
+    lost_nodes: Collection[str],
+    crashes: int,
+    now: datetime,
+) -> Judgement:
+    live = [i for i in instances if i.phase in LIVE and not i.terminating]
+    current = [i for i in live if i.revision == row.revision]
+    up = [i for i in live if i.ready and i.node not in lost_nodes]
+    started = min((i.started_at for i in up if i.started_at), default=row.started_at)
+    if crashes >= MOST_CRASHES and row.spec.priority is not Priority.CRITICAL:
+        return Judgement(
+            State.FAILED, _gave_up(live, crashes), started_at=row.started_at, ended_at=now
+        )
+    if row.state is State.UPDATING:
+        new_up = [i for i in up if i.revision == row.revision]
+        settled = presence is not None and presence.observed_generation >= presence.generation
+        if settled and len(new_up) >= row.spec.replicas and len(live) == len(current):
+            return Judgement(State.RUNNING, started_at=started)
+        why = _worst([i for i in current if not i.ready], row, lost_nodes)
+        return Judgement(State.UPDATING, why or row.reason, started_at=row.started_at)
+    need = max(min(row.spec.min_replicas, row.spec.replicas), 1)
+    if row.state is State.STARTING:
+        if len([i for i in up if i.revision == row.revision]) >= need:
+            return Judgement(State.RUNNING, started_at=started)
+        why = _worst(current, row, lost_nodes) or row.reason
+        return Judgement(
+            State.STARTING,
+            why,
+            unplaced=_unplaced(row, current, now),
+            started_at=row.started_at,
+        )
+    if len(up) >= need:
+        return Judgement(State.RUNNING, started_at=row.started_at or started)
+    down = [i for i in instances if i.phase in LIVE and i not in up]
+    why = _worst(down, row, lost_nodes) or Reason(
+        Code.STARTING, "None of its copies is there; the cluster starts a new one."
+    )
+    return Judgement(State.UNHEALTHY, why, started_at=row.started_at)
+
+
+def _job(
+    row: Workload,
+    presence: Presence | None,
+    instances: Sequence[Instance],
+    lost_nodes: Collection[str],
+    now: datetime,
+) -> Judgement:
+    job = row.spec.job or JobSpec()
+    failed = [i for i in instances if i.phase == "failed"]
+    running = [i for i in instances if i.phase == "running"]
+    started = min((i.started_at for i in instances if i.started_at), default=row.started_at)
+    spent = exhausted(job, instances)
+    counts = _counts(row, presence, len(running), len(spent))
+    ended = max((i.ended_at for i in instances if i.ended_at), default=now)
+    if presence is not None and presence.complete:
+        return Judgement(State.SUCCEEDED, None, counts, started_at=started, ended_at=ended)
+    if (presence is not None and presence.failed_why) or _given_up(
+        row, job, presence, instances, spent
+    ):
+        why = of_failed(row, failed, presence.failed_why if presence is not None else "", spent)
+        return Judgement(State.FAILED, why, counts, started_at=started, ended_at=ended)
+    if running or (is_array(row) and row.state is State.RUNNING):
+        lost = [i for i in running if i.node in lost_nodes]
+        why = _worst(lost, row, lost_nodes) if len(lost) == len(running) else None
+        return Judgement(State.RUNNING, why, counts, started_at=started)
+    pending = [i for i in instances if i.phase == "pending" and not i.gated]
+    why = _worst(pending, row, lost_nodes) or _again(job, failed) or row.reason
+    return Judgement(
+        State.STARTING,
+        why,
+        counts,
+        unplaced=not failed and _unplaced(row, pending, now),
+        started_at=started,
+    )
+
+
+def _given_up(
+    row: Workload,
+    job: JobSpec,
+    presence: Presence | None,
+    instances: Sequence[Instance],
+    spent: frozenset[int],
+) -> bool:
+    """Its own faults are used up; what failed with its node does not count."""
+    if is_array(row):
+        busy = [i for i in instances if i.phase in LIVE and i.index not in spent]
+        succeeded = presence.succeeded if presence is not None else 0
+        return bool(spent) and not busy and succeeded + len(spent) >= job.tasks
+    if any(i.reason == "DeadlineExceeded" for i in instances if i.phase == "failed"):
+        return True
+    return sum(1 for i in instances if i.user_failure) > job.retries
+
+
+def _counts(
+    row: Workload, presence: Presence | None, running: int, failed: int
+) -> tuple[tuple[str, int], ...]:
+    if not is_array(row) or row.spec.job is None:
+        return ()
+    done = presence.succeeded if presence is not None else row.count("done")
+    total = row.spec.job.tasks
+    return (("done", done), ("running", running), ("failed", failed), ("total", total))
+
+
+def _unplaced(row: Workload, instances: Sequence[Instance], now: datetime) -> bool:
+    """Never for what ran before, nor for an array, whose other tasks may run."""
+    return (
+        row.started_at is None
+        and not is_array(row)
+        and bool(instances)
+        and all(
+            i.unschedulable_since is not None and now - i.unschedulable_since >= UNPLACED
+            for i in instances
+        )
+    )
+
+
+def _worst(
+    instances: Sequence[Instance], row: Workload, lost_nodes: Collection[str]
+) -> Reason | None:
+    """The reason of the one that needs a person most; None when none has a word."""
+    reasons = [of_waiting(i, row, lost_nodes) for i in instances]
+    known = [reason for reason in reasons if reason is not None]
+    return min(known, key=lambda reason: _GRAVITY.get(reason.code, 5), default=None)
+
+
+_GRAVITY = {
+    Code.NODE_LOST: 0,
+    Code.CRASH_LOOPING: 1,
+    Code.OUT_OF_MEMORY: 1,
+    Code.IMAGE_PULL_FAILED: 2,
+    Code.UNSCHEDULABLE: 3,
+    Code.PROBE_FAILING: 4,
+    Code.STARTING: 9,
+}
+
+
+def _gave_up(live: Sequence[Instance], crashes: int) -> Reason:
+    code = next((i.exit_code for i in live if i.exit_code is not None), None)
+    last = f", the last time with exit code {code}" if code is not None else ""
+    return Reason(
+        Code.CRASH_LOOPING,
+        f"It ended by itself {crashes} times in 30 min{last}. It was taken down, so that its GPUs are free.",
+        "Look at its logs, change what is wrong and start it again.",
+    )
+
+
+def _again(job: JobSpec, failed: Sequence[Instance]) -> Reason | None:
+    if not failed:
+        return None
+    last = max(failed, key=lambda i: (i.ended_at is not None, i.ended_at or i.created_at, i.name))
+    code = f" with exit code {last.exit_code}" if last.exit_code is not None else ""
+    tries = f"attempt {len(failed) + 1}, at most {job.retries + 1} that fail by themselves"
+    return Reason(Code.STARTING, f"The last attempt ended{code}. It is started again: {tries}.")

@@ -1,0 +1,45 @@
+"""What past runs teach: how long each template takes, and which requests are common. Read seldom."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from podwarden.domain.workload import Workload
+from podwarden.store import Store, Unit
+
+
+class Past:
+    """A small cache over the store's history; `learned` is called after each finished job."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._longest: dict[str, timedelta | None] = {}
+        self.mix: tuple[tuple[int, int, int], ...] = ()
+
+    async def refresh(self) -> None:
+        self.mix = await self._store.read(lambda unit: unit.history.mix())
+
+    async def know(self, workloads: list[Workload]) -> None:
+        """Make `expected` answer for these; one read for all that are new."""
+        new = {template_of(w) for w in workloads if not w.spec.endless} - self._longest.keys()
+        if not new:
+            return
+
+        def read(unit: Unit) -> dict[str, timedelta | None]:
+            return {template: unit.history.longest(template) for template in new}
+
+        self._longest.update(await self._store.read(read))
+
+    def expected(self, workload: Workload) -> timedelta | None:
+        """The longest it took before; None for services and first runs."""
+        return None if workload.spec.endless else self._longest.get(template_of(workload))
+
+    def learned(self, workload: Workload, seconds: float) -> None:
+        known = self._longest.get(template_of(workload))
+        took = timedelta(seconds=seconds)
+        self._longest[template_of(workload)] = max(known, took) if known is not None else took
+
+
+def template_of(workload: Workload) -> str:
+    """What runs are compared by: the template, else the image and the name."""
+    return workload.spec.template or f"{workload.spec.image} {workload.name}"

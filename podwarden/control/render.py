@@ -1,0 +1,40 @@
+"""A row, its placement and how it is rolled out, as the objects that `kube` renders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from podwarden.control import revising
+from podwarden.control.target import tasks_that_may_exist
+from podwarden.domain.observation import Observation
+from podwarden.domain.placement import Placement
+from podwarden.domain.workload import Revision, Update, Workload
+from podwarden.kube.render import Rendered, Strategy, render
+
+
+def render_row(
+    row: Workload,
+    revisions: tuple[Revision, ...],
+    secrets: Mapping[str, str],
+    seen: Observation,
+) -> Rendered:
+    """Invalid: a secret is missing. An array never gets fewer instances than it has."""
+    presence = seen.presences.get(row.id)
+    tasks = tasks_that_may_exist(row)
+    here = presence.desired if presence is not None else 0
+    return render(
+        row,
+        row.placement or Placement(row.id, ()),
+        secrets=secrets,
+        capabilities=seen.capabilities,
+        strategy=_strategy(row),
+        revisions=revisions,
+        parallelism=max(tasks, here) if tasks else None,
+    )
+
+
+def _strategy(row: Workload) -> Strategy:
+    mode = revising.fact(row, revising.MODE)
+    if mode:
+        return Strategy(mode)
+    return Strategy.RECREATE if row.spec.update is Update.RECREATE else Strategy.SURGE

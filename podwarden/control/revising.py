@@ -1,0 +1,81 @@
+"""How a started service goes from one revision to the next, and back when that fails. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from podwarden.domain.placement import Placement
+from podwarden.domain.reason import Code, Reason
+from podwarden.domain.workload import Revision, Spec, State, Workload
+
+MODE, FROM, UNTIL = "update_mode", "update_from", "update_until"
+START = 600  # seconds for a start where no health check says otherwise
+SLACK = timedelta(seconds=60)  # for the image and the schedule, beyond the start-up time
+CRASHES = 3  # of the new revision, after which it is not waited for any longer
+
+
+def fact(row: Workload, key: str) -> str:
+    return dict(row.facts).get(key, "")
+
+
+def with_facts(row: Workload, changes: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """An empty value takes the fact away."""
+    facts = {**dict(row.facts), **changes}
+    return tuple(sorted((key, value) for key, value in facts.items() if value))
+
+
+def begun(
+    row: Workload, spec: Spec, placement: Placement | None, mode: str, number: int, now: datetime
+) -> Workload:
+    """The row of a started service whose new revision is to be rolled out by `surge` or `recreate`."""
+    facts = {
+        MODE: mode,
+        FROM: str(row.revision),
+        UNTIL: (now + patience(spec)).isoformat(),
+    }
+    return replace(
+        row,
+        spec=spec,
+        revision=number,
+        state=State.UPDATING,
+        placement=placement or row.placement,
+        reason=Reason(Code.STARTING, f"Revision {number} is being started."),
+        changed_at=now,
+        facts=with_facts(row, facts),
+    )
+
+
+def turned_back(row: Workload, before: Revision, number: int, why: str, now: datetime) -> Workload:
+    """The row after an update that did not work: the earlier spec again, as a new revision."""
+    facts = {FROM: "", UNTIL: (now + patience(before.spec)).isoformat()}
+    return replace(
+        row,
+        spec=before.spec,
+        revision=number,
+        state=State.UPDATING,
+        reason=Reason(Code.STARTING, f"{why} Revision {before.number} is being started again."),
+        changed_at=now,
+        facts=with_facts(row, facts),
+    )
+
+
+def finished(row: Workload) -> tuple[tuple[str, str], ...]:
+    return with_facts(row, {FROM: "", UNTIL: ""})
+
+
+def patience(spec: Spec) -> timedelta:
+    seconds = spec.health.startup_s if spec.health is not None else START
+    return timedelta(seconds=seconds) + SLACK
+
+
+def overdue(row: Workload, now: datetime) -> bool:
+    until = fact(row, UNTIL)
+    return bool(until) and now >= datetime.fromisoformat(until)
+
+
+def came_from(row: Workload) -> int | None:
+    """The revision to go back to by itself; None when there is none, or it was gone back to already."""
+    number = fact(row, FROM)
+    return int(number) if number else None

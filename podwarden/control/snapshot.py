@@ -1,0 +1,231 @@
+"""From what the cluster shows and what is stored to the input of one planning pass."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from podwarden.control import hours
+from podwarden.control.books import Books
+from podwarden.control.charges import Charge, charge, is_array, reserved
+from podwarden.control.past import Past
+from podwarden.control.target import main_part
+from podwarden.domain.inventory import Holder, Holding, Node
+from podwarden.domain.observation import Observation
+from podwarden.domain.placement import Claimant, Reserved, Snapshot
+from podwarden.domain.workload import Desire, Kind, Spec, VolumeKind, Workload
+
+GRACE = timedelta(seconds=30)  # between a time limit and the kill
+
+
+def build(
+    books: Books, seen: Observation, known: Mapping[str, Node], past: Past, now: datetime
+) -> Snapshot:
+    """known: every node ever seen, with its devices. now: in the server's own time zone (for `hours`)."""
+    nodes = merge_known(seen.nodes, known)
+    lost = lost_nodes(nodes)
+    claimants: list[Claimant] = []
+    promised: list[Reserved] = []
+    for row in books.holding.values():
+        if row.desire is not Desire.RUN:
+            continue
+        owed = owed_to(row, books, seen, lost)
+        promised.extend(reserved(row, owed.reserved))
+        claimants.extend(_still_wanted(row, owed, seen, past, now))
+    for row in books.queued.values():
+        if may_be_planned(row, books, seen, now):
+            claimants.append(_waiting(row, books, seen, past, now))
+    return Snapshot(
+        cluster=seen.cluster,
+        taken_at=seen.taken_at,
+        nodes=nodes,
+        holdings=tuple(_own_words(seen, books, past, now)),
+        reserved=tuple(promised),
+        claimants=tuple(claimants),
+        foreign=seen.foreign,
+        capabilities=seen.capabilities,
+        complete=seen.complete,
+        reachable=seen.reachable,
+        mix=past.mix,
+        holds=seen.holds,
+    )
+
+
+def may_be_planned(row: Workload, books: Books, seen: Observation, now: datetime) -> bool:
+    """Not while it is parked, nor while an earlier run of a job still leaves the cluster."""
+    parked = books.parked.get(row.id)
+    if parked is not None and parked[0] > now:
+        return False
+    return row.kind is not Kind.JOB or main_part(seen.presences.get(row.id)) is None
+
+
+def claimant(
+    row: Workload, seen: Observation, past: Past, now: datetime, *, slots: int, at_least: int
+) -> Claimant:
+    spec = row.spec
+    nodes, why = allowed_nodes(spec, row.id, seen)
+    limit = spec.job.time_limit_s if spec.job is not None else None
+    return Claimant(
+        workload=row.id,
+        name=row.name,
+        endless=spec.endless,
+        priority=int(spec.priority),
+        queued_at=row.queued_at or row.created_at,
+        request=spec.gpu,
+        cpu_milli=spec.cpu_milli,
+        memory_mib=spec.instance_memory_mib,
+        slots=slots,
+        at_least=at_least,
+        time_limit=timedelta(seconds=limit) + GRACE if limit is not None else None,
+        expected=past.expected(row),
+        nodes=nodes,
+        nodes_why=why,
+        avoid=spec.avoid,
+        hours=spec.hours,
+        open_hours=hours.is_open(spec.hours, now),
+        preemptible=spec.preemptible,
+        owner=row.owner,
+    )
+
+
+def new_claimant(row: Workload, seen: Observation, past: Past, now: datetime) -> Claimant:
+    """As it stands when it asks for everything: a first start."""
+    spec = row.spec
+    job = spec.job
+    if job is None:
+        return claimant(row, seen, past, now, slots=spec.replicas, at_least=spec.replicas)
+    slots = job.tasks if job.parallelism is None else min(job.tasks, job.parallelism)
+    if not is_array(row):
+        return claimant(row, seen, past, now, slots=1, at_least=1)
+    return claimant(row, seen, past, now, slots=slots, at_least=slots if job.gang else 1)
+
+
+def owed_to(row: Workload, books: Books, seen: Observation, lost: Collection[str]) -> Charge:
+    instances = seen.instances.get(row.id, ())
+    if row.kind is Kind.JOB and any(i.allocated for i in instances):
+        books.granted.add(row.id)
+    return charge(
+        row,
+        seen.presences.get(row.id),
+        instances,
+        lost,
+        opened=books.opened.get(row.id, {}),
+        grants=books.grants.get(row.id, ()),
+        granted=row.id in books.granted,
+    )
+
+
+def lost_nodes(nodes: tuple[Node, ...]) -> frozenset[str]:
+    return frozenset(node.name for node in nodes if not node.ready)
+
+
+def merge_known(nodes: tuple[Node, ...], known: Mapping[str, Node]) -> tuple[Node, ...]:
+    """Devices whose slice is away, and nodes that left, stay listed as not present: "can never fit" is
+    judged on everything ever seen.
+    """
+    present = {node.name for node in nodes}
+    merged: list[Node] = []
+    for node in nodes:
+        before = known.get(node.name)
+        if before is None or len(before.devices) <= len(node.devices):
+            merged.append(node)
+            continue
+        here = {device.uuid for device in node.devices}
+        away = [replace(d, present=False) for d in before.devices if d.uuid not in here]
+        devices = sorted((*node.devices, *away), key=lambda d: (d.vram_mib, d.uuid))
+        merged.append(replace(node, devices=tuple(devices), agent_away=not node.devices))
+    for name in sorted(known.keys() - present):
+        gone = known[name]
+        away = [replace(device, present=False) for device in gone.devices]
+        merged.append(
+            replace(
+                gone,
+                ready=False,
+                used_cpu_milli=0,
+                used_memory_mib=0,
+                used_pods=0,
+                devices=tuple(away),
+            )
+        )
+    return tuple(merged)
+
+
+def allowed_nodes(
+    spec: Spec, workload: str, seen: Observation
+) -> tuple[frozenset[str] | None, str]:
+    """Where `node:` and volumes that lie on one node allow it; None = anywhere."""
+    nodes: frozenset[str] | None = None
+    why = ""
+    if spec.node:
+        nodes, why = frozenset({spec.node}), f"node: {spec.node}"
+    for volume in spec.volumes:
+        if volume.kind is not VolumeKind.DISK:
+            continue
+        place = seen.volume_nodes.get(f"{workload}/{volume.name}")
+        if place is not None:
+            here = frozenset({place})
+            nodes = here if nodes is None else nodes & here
+            why = f"its volume {volume.name}, which lies on {place}"
+    return nodes, why
+
+
+def _waiting(row: Workload, books: Books, seen: Observation, past: Past, now: datetime) -> Claimant:
+    """Cached per version where nothing but the row decides it."""
+    steady = not row.spec.hours and not any(v.kind is VolumeKind.DISK for v in row.spec.volumes)
+    known = books.claimants.get(row.id)
+    if steady and known is not None and known[0] == row.version:
+        return known[1]
+    made = new_claimant(row, seen, past, now)
+    books.claimants[row.id] = (row.version, made)
+    return made
+
+
+def _still_wanted(
+    row: Workload, owed: Charge, seen: Observation, past: Past, now: datetime
+) -> Iterator[Claimant]:
+    if owed.lost:
+        base = claimant(row, seen, past, now, slots=owed.lost, at_least=owed.lost)
+        yield replace(base, started=True, displaced=True)
+    elif owed.gated:
+        waiting = len(owed.gated) - owed.promised
+        if waiting > 0:
+            job = row.spec.job
+            gang = job is not None and job.gang
+            base = claimant(row, seen, past, now, slots=waiting, at_least=waiting if gang else 1)
+            yield replace(base, started=True)
+
+
+def _own_words(seen: Observation, books: Books, past: Past, now: datetime) -> Iterator[Holding]:
+    """Holdings of our own workloads with what only we know: the end, the priority."""
+    for holding in seen.holdings:
+        row = books.get(holding.holder.workload) if holding.holder.workload else None
+        if row is None:
+            yield holding
+        else:
+            yield replace(holding, holder=_holder(holding.holder, row, seen, past, now))
+
+
+def _holder(holder: Holder, row: Workload, seen: Observation, past: Past, now: datetime) -> Holder:
+    spec = row.spec
+    ends_by: datetime | None = None
+    guess = False
+    if not spec.endless:
+        instance = next(
+            (i for i in seen.instances.get(row.id, ()) if i.name == holder.instance), None
+        )
+        since = (instance.started_at if instance is not None else None) or holder.since or now
+        expected = past.expected(row)
+        if spec.job is not None and spec.job.time_limit_s is not None:
+            ends_by = since + timedelta(seconds=spec.job.time_limit_s) + GRACE
+        elif expected is not None:
+            ends_by, guess = since + expected, True
+    return replace(
+        holder,
+        name=row.name,
+        endless=spec.endless,
+        ends_by=ends_by,
+        expected_end=guess,
+        priority=int(spec.priority),
+        preemptible=spec.preemptible,
+    )

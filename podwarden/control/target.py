@@ -1,0 +1,160 @@
+"""What the cluster should carry of a workload, compared with what it carries. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from podwarden.domain.observation import Instance, Presence
+from podwarden.domain.placement import Placement
+from podwarden.domain.workload import ENDED, HOLDING, Desire, Kind, State, Workload
+from podwarden.kube.render import array_pods
+
+_STARTERS = ("Deployment", "Job")
+KEEP_ENDED = timedelta(hours=1)  # objects of an ended job, so that its logs can be read
+
+
+class Do(StrEnum):
+    NOTHING = "nothing"
+    APPLY = "apply"
+    GROW = "grow"  # an array has room for more tasks than may exist
+    SCALE_DOWN = "scale-down"
+    REMOVE = "remove"
+    FORGET = "forget"  # nothing is left in the cluster: the row may go
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was last given to the cluster, or is to be given."""
+
+    revision: int
+    placement: Placement | None
+    running: bool
+
+
+REMOVED = Target(0, None, running=False)  # everything was taken away by this process
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    do: Do
+    why: str = ""  # what was changed behind our back, "" when it is our own will
+
+
+def step(
+    row: Workload,
+    presence: Presence | None,
+    instances: Collection[Instance],
+    given: Target | None,
+    now: datetime,
+    *,
+    settled: bool,
+) -> Step:
+    """given: what this process gave last, None = not yet. settled: the cluster once showed it as wanted."""
+    if row.desire is Desire.DELETE:
+        untouched = given is None and row.placement is None and not row.applied_revision
+        gone = presence is None and not instances
+        return Step(Do.FORGET if gone and (untouched or given == REMOVED) else Do.REMOVE)
+    presence = main_part(presence)
+    if row.state is State.QUEUED:
+        return _queued(row, presence)
+    if row.desire is Desire.STOP and row.state in HOLDING:
+        return _stopping(row, presence, given)
+    if row.state in ENDED:
+        return _ended(row, presence, now)
+    return _running(row, presence, given, settled=settled)
+
+
+def wanted(row: Workload) -> Target:
+    return Target(row.revision, row.placement, running=True)
+
+
+def main_part(presence: Presence | None) -> Presence | None:
+    """The presence, where the object that starts instances is there; its address alone does not count."""
+    if presence is None or not any(kind in _STARTERS for kind, _ in presence.objects):
+        return None
+    return presence
+
+
+def _queued(row: Workload, presence: Presence | None) -> Step:
+    """Nothing of it runs: an earlier job leaves, an earlier service stays at none."""
+    if presence is None or presence.deleting:
+        return Step(Do.NOTHING)
+    if row.kind is Kind.JOB:
+        return Step(Do.REMOVE)
+    return Step(Do.SCALE_DOWN if presence.desired else Do.NOTHING)
+
+
+def _stopping(row: Workload, presence: Presence | None, given: Target | None) -> Step:
+    if presence is None:
+        # An apply of ours may still be on its way into the watch.
+        return Step(Do.REMOVE if given is not None and given.running else Do.NOTHING)
+    if row.kind is Kind.JOB:
+        return Step(Do.NOTHING if presence.deleting else Do.REMOVE)
+    return Step(Do.SCALE_DOWN if presence.desired else Do.NOTHING)
+
+
+def _ended(row: Workload, presence: Presence | None, now: datetime) -> Step:
+    if presence is None or presence.deleting:
+        return Step(Do.NOTHING)
+    if row.kind is Kind.SERVICE:
+        return Step(Do.SCALE_DOWN if presence.desired else Do.NOTHING)
+    if row.state is State.STOPPED or row.ended_at is None or now - row.ended_at > KEEP_ENDED:
+        return Step(Do.REMOVE)
+    running = not (presence.complete or presence.failed_why or presence.suspended)
+    return Step(Do.SCALE_DOWN if running else Do.NOTHING)
+
+
+def _running(
+    row: Workload, presence: Presence | None, given: Target | None, *, settled: bool
+) -> Step:
+    if row.placement is None:
+        return Step(Do.NOTHING)
+    if presence is None:
+        if given == wanted(row) and not settled:
+            return Step(Do.NOTHING)  # given, not yet seen
+        return Step(Do.APPLY, "it was deleted" if settled else "")
+    if presence.deleting:
+        return Step(Do.NOTHING)
+    if presence.complete or presence.failed_why:
+        return Step(Do.NOTHING)
+    if given is not None and _differs(row, given):
+        return Step(Do.APPLY)
+    if presence.revision != row.revision:
+        return Step(Do.NOTHING if given is not None else Do.APPLY)
+    if presence.edited:
+        return Step(Do.APPLY, presence.edited)
+    replicas = row.spec.replicas
+    if row.kind is Kind.SERVICE and presence.desired != replicas and (settled or given is None):
+        return Step(Do.APPLY, f"its copies were set from {replicas} to {presence.desired}")
+    if row.kind is Kind.JOB and presence.suspended and (settled or given is None):
+        return Step(Do.APPLY, "it was suspended")
+    if presence.desired < tasks_that_may_exist(row):
+        return Step(Do.GROW)
+    return Step(Do.NOTHING)
+
+
+def tasks_that_may_exist(row: Workload) -> int:
+    """How many instances of an array may be there, behind the gate or not; 0 for everything else."""
+    if row.spec.job is None or row.spec.job.array is None or row.placement is None:
+        return 0
+    return array_pods(row.spec.job, len(row.placement.slots))
+
+
+def _differs(row: Workload, given: Target) -> bool:
+    """An array's placement changes with each gate; what counts for others is where they are wanted."""
+    if not given.running or given.revision != row.revision:
+        return True
+    if row.spec.job is not None:
+        return False
+    return given.placement != row.placement
+
+
+def as_wanted(row: Workload, presence: Presence | None) -> bool:
+    """The cluster shows what the row says."""
+    presence = main_part(presence)
+    if presence is None or presence.revision != row.revision or presence.edited:
+        return False
+    return row.kind is Kind.JOB or presence.desired == row.spec.replicas

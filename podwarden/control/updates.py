@@ -1,0 +1,252 @@
+"""Updates and the way back: what will happen is decided, and said, before anything changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from podwarden import scheduling
+from podwarden.control import revising, words
+from podwarden.control.answers import Updated
+from podwarden.control.ground import Sight, UseCases, allow, find
+from podwarden.control.ledger import Entry
+from podwarden.control.snapshot import claimant
+from podwarden.domain.access import Role, User
+from podwarden.domain.event import EventKind
+from podwarden.domain.inventory import Holding
+from podwarden.domain.placement import Claimant, Placement, Reserved, Snapshot
+from podwarden.domain.workload import (
+    HOLDING,
+    Desire,
+    Kind,
+    Priority,
+    Revision,
+    Spec,
+    State,
+    Update,
+    Volume,
+    VolumeKind,
+    Workload,
+)
+from podwarden.errors import Conflict, Forbidden, Invalid
+
+NEEDS_DOWNTIME = "UPDATE_NEEDS_DOWNTIME"
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """how: nothing | replace (it does not run) | surge | recreate. text: said before anything changes."""
+
+    how: str
+    text: str
+    placement: Placement | None = None
+
+
+class Updates(UseCases):
+    async def update(
+        self,
+        actor: User,
+        ref: str,
+        spec: Spec,
+        cluster: str = "",
+        *,
+        recreate: bool = False,
+        dry_run: bool = False,
+    ) -> Updated:
+        """A new revision. Without room for a second copy it needs `recreate`: Conflict UPDATE_NEEDS_DOWNTIME.
+
+        Invalid: a field that cannot change. Conflict: a job that was started.
+        """
+        row = await self._ledger.store.read(lambda unit: find(unit, ref, cluster))
+        return await self._revise(
+            actor, row, spec, recreate=recreate, dry_run=dry_run, note="", kind=EventKind.UPDATED
+        )
+
+    async def rollback(
+        self,
+        actor: User,
+        ref: str,
+        cluster: str = "",
+        *,
+        revision: int | None = None,
+        recreate: bool = False,
+        dry_run: bool = False,
+    ) -> Updated:
+        """The spec of an earlier revision (None: the one before) again, as a new revision. NotFound."""
+        row = await self._ledger.store.read(lambda unit: find(unit, ref, cluster))
+        number = revision if revision is not None else row.revision - 1
+        if number < 1 or number == row.revision:
+            raise Conflict(
+                f"{row.name} has no revision before revision {row.revision}."
+                if revision is None
+                else f"{row.name} is at revision {row.revision}: name another one."
+            )
+        before = await self._ledger.store.read(lambda unit: unit.workloads.revision(row.id, number))
+        return await self._revise(
+            actor,
+            row,
+            replace(before.spec, priority=row.spec.priority),
+            recreate=recreate,
+            dry_run=dry_run,
+            note=f"back to revision {number}",
+            kind=EventKind.ROLLED_BACK,
+        )
+
+    async def _revise(
+        self,
+        actor: User,
+        row: Workload,
+        spec: Spec,
+        *,
+        recreate: bool,
+        dry_run: bool,
+        note: str,
+        kind: EventKind,
+    ) -> Updated:
+        allow(actor, row)
+        if spec.devices and actor.role is not Role.ADMIN:
+            raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
+        spec = replace(spec, cluster=row.cluster)
+        _check_fixed(row, spec)
+        way = await self._way(row, spec, recreate=recreate)
+        if dry_run or way.how == "nothing":
+            return Updated(row, way.how, way.text)
+        stored = await self._ledger.write(
+            lambda entry: _commit(entry, row, spec, way, actor.name, note, kind)
+        )
+        return Updated(stored, way.how, way.text)
+
+    async def _way(self, row: Workload, spec: Spec, *, recreate: bool) -> Way:
+        if spec == row.spec:
+            return Way("nothing", f"{row.name} is as described already: nothing changes.")
+        if row.state not in HOLDING:
+            when = "when it starts" if row.state is State.QUEUED else "when it is started again"
+            return Way("replace", f"Revision {row.revision + 1} of {row.name} counts {when}.")
+        if row.desire is not Desire.RUN:
+            raise Conflict(f"{row.name} is {row.state.value}: wait until it has stopped.")
+        if row.kind is Kind.JOB:
+            raise Conflict(
+                f"{row.name} is a job that was started, and a started job cannot change: "
+                "stop it first, then update and start it again.",
+                code="STATE_FORBIDS",
+            )
+        return await self._way_of_running(row, spec, recreate=recreate)
+
+    async def _way_of_running(self, row: Workload, spec: Spec, *, recreate: bool) -> Way:
+        sight = await self._sight(row.cluster)
+        view = self._snapshot(sight)
+        now = self._clock.now()
+        changed = replace(row, spec=spec)
+        number = row.revision + 1
+        devices = words.devices_by_uuid(view.nodes)
+        why = "it has a volume that one copy at a time can use"
+        if not _one_at_a_time(spec) and spec.update is not Update.RECREATE and not recreate:
+            placement, why = _room_beside(view, _extra(changed, sight, now, slots=1), now)
+            if placement is not None:
+                where = words.place(placement.slots, devices)
+                keep = row.placement.slots if row.placement is not None else ()
+                slots = (*placement.slots, *keep)[: spec.replicas]
+                slots += placement.slots * (spec.replicas - len(slots))
+                text = f"Revision {number} starts on {where} before revision {row.revision} ends: no downtime."
+                return Way("surge", text, replace(placement, workload=row.id, slots=slots))
+        whole = _extra(changed, sight, now, slots=spec.replicas)
+        placement, refused = _room_beside(_without(view, row), whole, now)
+        if placement is None:
+            raise Conflict(
+                f"Revision {number} would not start now, not even in place of revision {row.revision}: {refused}",
+                code="NO_ROOM",
+            )
+        if not recreate and spec.update is not Update.RECREATE:
+            raise Conflict(
+                f"There is no room for revision {number} beside revision {row.revision}: {why} "
+                "With --recreate the old one ends first: a short downtime, and the way back if the new one does not start.",
+                code=NEEDS_DOWNTIME,
+            )
+        where = words.place(placement.slots, devices)
+        text = f"Revision {row.revision} ends, then revision {number} starts on {where}: a short downtime."
+        same = replace(placement, workload=row.id)
+        return Way("recreate", text, same)
+
+
+def _extra(row: Workload, sight: Sight, now: datetime, *, slots: int) -> Claimant:
+    """The new copies as a claimant of their own, ahead of everybody who waits."""
+    base = claimant(row, sight.seen, sight.past, now.astimezone(), slots=slots, at_least=slots)
+    return replace(
+        base, workload=f"{row.id}/update", priority=int(Priority.CRITICAL), queued_at=row.created_at
+    )
+
+
+def _room_beside(view: Snapshot, wish: Claimant, now: datetime) -> tuple[Placement | None, str]:
+    """The place of the new copies if they can start now, else why not."""
+    _, verdict, placement = scheduling.preview(view, wish, now)
+    if placement is not None:
+        return placement, ""
+    return None, verdict.reason.text if verdict.reason is not None else "there is no room now."
+
+
+def _without(view: Snapshot, row: Workload) -> Snapshot:
+    """As if this workload held nothing: its GPUs, CPU and memory are free."""
+    freed: list[Holding] = [h for h in view.holdings if h.holder.workload != row.id]
+    promised: list[Reserved] = [r for r in view.reserved if r.workload != row.id]
+    spec = row.spec
+    nodes = tuple(
+        replace(
+            node,
+            used_cpu_milli=max(
+                node.used_cpu_milli - spec.cpu_milli * row.nodes.count(node.name), 0
+            ),
+            used_memory_mib=max(
+                node.used_memory_mib - spec.instance_memory_mib * row.nodes.count(node.name), 0
+            ),
+        )
+        for node in view.nodes
+    )
+    return replace(view, nodes=nodes, holdings=tuple(freed), reserved=tuple(promised))
+
+
+def _one_at_a_time(spec: Spec) -> bool:
+    return any(volume.kind is VolumeKind.DISK and not volume.read_only for volume in spec.volumes)
+
+
+def _check_fixed(row: Workload, spec: Spec) -> None:
+    """What an update cannot change. Invalid names the field."""
+    if spec.name != row.name:
+        raise Invalid.of("name", spec.name, f"{row.name}, since an update keeps the name")
+    if spec.kind is not row.kind:
+        raise Invalid.of(
+            "kind", spec.kind.value, f"{row.kind.value}, since an update keeps the kind"
+        )
+    before = {v.name: v for v in row.spec.volumes if v.kind is VolumeKind.DISK}
+    for number, volume in enumerate(spec.volumes):
+        old: Volume | None = before.get(volume.name)
+        if old is not None and volume.kind is VolumeKind.DISK and _smaller(volume, old):
+            raise Invalid.of(
+                f"volumes[{number}].size",
+                f"{volume.size_mib} MiB",
+                f"at least {old.size_mib} MiB, as it is",
+            )
+
+
+def _smaller(new: Volume, old: Volume) -> bool:
+    return (new.size_mib or 0) < (old.size_mib or 0)
+
+
+def _commit(
+    entry: Entry, row: Workload, spec: Spec, way: Way, actor: str, note: str, kind: EventKind
+) -> Workload:
+    """Conflict STALE: somebody changed it since the way was chosen."""
+    number = row.revision + 1
+    if way.how == "replace":
+        new = replace(row, spec=spec, revision=number, changed_at=entry.now)
+    else:
+        new = revising.begun(row, spec, way.placement, way.how, number, entry.now)
+    saved = entry.save(new)
+    if saved is None:
+        raise Conflict(
+            f"{row.name} was changed by somebody else in the meantime: look at it, then try again.",
+            code="STALE",
+        )
+    entry.unit.workloads.add_revision(Revision(row.id, number, spec, entry.now, actor, note))
+    said = f"Revision {number}{f' ({note})' if note else ''}: {way.text}"
+    entry.note(saved, kind, said, actor=actor)
+    return saved
