@@ -57,11 +57,11 @@ def test_ollama(catalogue):
     spec = catalogue.resolve("ollama")
     assert spec.gpu == Request(1, 8192)
     assert [(p.port, p.expose) for p in spec.ports] == [(11434, Expose.LAN)]
-    assert [(v.path, v.kind) for v in spec.volumes] == [("/root/.ollama", VolumeKind.CACHE)]
-    assert catalogue.resolve("ollama", parameters={"keep_alive": "1h"}).env[2] == (
-        "OLLAMA_KEEP_ALIVE",
-        "1h",
-    )
+    assert [(v.path, v.kind) for v in spec.volumes] == [
+        (dict(spec.env)["OLLAMA_MODELS"], VolumeKind.CACHE)
+    ]
+    longer = catalogue.resolve("ollama", parameters={"keep_alive": "1h"})
+    assert dict(longer.env)["OLLAMA_KEEP_ALIVE"] == "1h"
 
 
 def test_vllm_as_the_tour_deploys_it(catalogue):
@@ -75,6 +75,7 @@ def test_vllm_as_the_tour_deploys_it(catalogue):
     assert token.secrets == (("HF_TOKEN", "hub"),)
     assert token.args[0] == "a/b"
     assert catalogue.resolve("vllm").secrets == ()
+    assert [v.path for v in code.volumes] == [dict(code.env)["HF_HOME"]]
     with pytest.raises(Invalid) as caught:
         catalogue.resolve("vllm", parameters={"token": "hf_ABCDEF"})
     assert str(caught.value).startswith("--set token=…: the name of a stored secret")

@@ -49,7 +49,7 @@ def test_the_whole_file_of_the_documentation():
             "env": {"OLLAMA_KEEP_ALIVE": "24h", "DEBUG": True, "N": 3, "EMPTY": None},
             "secrets": {"HF_TOKEN": "my-hf-token"},
             "ports": [{"name": "http", "port": 11434, "expose": "lan"}],
-            "volumes": [{"name": "models", "path": "/root/.ollama", "kind": "cache", "size": "50Gi"}],
+            "volumes": [{"name": "models", "path": "/models", "kind": "cache", "size": "50Gi"}],
             "devices": ["/dev/dri"], "health": {"http": {"path": "/", "port": 11434}, "startup": "10m"},
             "shm": "2Gi", "priority": "normal", "preemptible": False, "hours": "", "node": "", "avoid": [],
             "update": "auto", "surge_wait": "10m", "idle_stop": "", "notify": [],
@@ -60,7 +60,7 @@ def test_the_whole_file_of_the_documentation():
         gpu=Request(1, 8192, Sharing.SHARED), cpu_milli=2000, memory_mib=8192,
         env=(("DEBUG", "true"), ("EMPTY", ""), ("N", "3"), ("OLLAMA_KEEP_ALIVE", "24h")),
         secrets=(("HF_TOKEN", "my-hf-token"),), ports=(Port("http", 11434, Expose.LAN),),
-        volumes=(Volume("models", "/root/.ollama", VolumeKind.CACHE, 51200),), devices=("/dev/dri",),
+        volumes=(Volume("models", "/models", VolumeKind.CACHE, 51200),), devices=("/dev/dri",),
         health=HealthCheck(port=11434, http_path="/"), shm_mib=2048,
     )  # fmt: skip
 
