@@ -10,11 +10,11 @@ from podwarden.domain.placement import Claimant
 from podwarden.domain.reason import Code, Note, Reason
 from podwarden.scheduling.books import DeviceBook, NodeBook
 from podwarden.scheduling.feasible import Class, choose
-from podwarden.scheduling.need import Need
+from podwarden.scheduling.need import Need, least_of
 from podwarden.scheduling.passing import Pass, Waiting
-from podwarden.scheduling.refuse import names_a_node, never_fits
+from podwarden.scheduling.refuse import cannot, names_a_node, never_fits
 from podwarden.scheduling.remedy import anywhere, remedy, shorter
-from podwarden.scheduling.reserve import Reservation
+from podwarden.scheduling.reserve import Reservation, room_on
 from podwarden.scheduling.verdicts import (
     EASE,
     FREE,
@@ -66,6 +66,9 @@ class Explainer:
             )
         if claimant.quota:
             return Reason(Code.QUOTA, claimant.quota)
+        unable = cannot(entry.asked.need, self._state.snapshot.capabilities)
+        if unable is not None:
+            return unable
         pool = entry.asked.pool
         ahead = tuple(self._line.get(pool, ()))
         for other in self._overlaps.get(pool, ()):
@@ -79,7 +82,7 @@ class Explainer:
         return (
             claimant.workload if entry.reservation else "",
             entry.behind.claimant.workload if entry.behind else "",
-            entry.binding, _at_least(claimant), claimant.nodes_why, claimant.endless,
+            entry.binding, least_of(claimant), claimant.nodes_why, claimant.endless,
         )  # fmt: skip
 
     def _body(self, entry: Waiting) -> Reason:
@@ -88,7 +91,7 @@ class Explainer:
         alike = _gpu_part(need) if self._state.no_gpu_fits(need) else need
         key = (alike, *self._key(entry))
         if key not in self._bodies:
-            self._bodies[key] = self._explain(entry, _at_least(entry.claimant))
+            self._bodies[key] = self._explain(entry, least_of(entry.claimant))
         return self._bodies[key]
 
     def _remedy(self, entry: Waiting, body: Reason) -> str:
@@ -118,14 +121,28 @@ class Explainer:
             if placed is not None:
                 return placed
         code = self._code(entry, able)
-        if entry.behind is not None and code in _TURN:
-            text = f"{words} {_turn(entry.behind, self._state)}"
-            return Reason(Code.WAITS_BEHIND, text, notes=notes)
+        head = entry.behind if code in _TURN else None
+        head = head or self._in_the_way(entry, able)
+        if head is not None:
+            return Reason(Code.WAITS_BEHIND, f"{words} {_turn(head, self._state)}", notes=notes)
         code = Code.DEVICES_IN_USE if code is Code.WAITS_BEHIND else code
-        if entry.placed:
-            words += f" {entry.placed} of {at_least} would fit now."
+        if at_least > 1:
+            fit = sum(room_on(node, asked, at_least) for node, _ in able)
+            words += f" {fit} of {at_least} would fit now." if fit else ""
         text = f"{words} {self._facts(asked, looked, code, len(words))}"
         return Reason(code, text, notes=notes)
+
+    def _in_the_way(self, entry: Waiting, able: Looked) -> Reservation | None:
+        """Whose reservation keeps it from a node on which it would fit: for CPU or memory, for instance."""
+        if entry.reservation is not None:
+            return None
+        reservations = [self._state.reservations[i] for i in entry.binding]
+        for node, _ in able:
+            if choose(node, entry.asked) is not None:
+                for other in reservations:
+                    if node.index in other.caps:
+                        return other
+        return None
 
     def _look(self, entry: Waiting) -> Looked:
         """Each node with its GPUs. The part about GPUs is the same for all requests that differ in CPU and
@@ -169,7 +186,8 @@ class Explainer:
             first = entry.reservation.slots[0].node
             able = [(node, found) for node, found in able if node.name == first]
         codes = [_node_code(node, found, entry.asked) for node, found in able]
-        return min(codes, key=EASE.index)
+        known = [code for code in codes if code is not None]
+        return min(known, key=EASE.index, default=Code.CPU_OR_MEMORY_SHORT)
 
     def _bound_to_node(
         self, entry: Waiting, able: Looked, words: str, notes: tuple[Note, ...]
@@ -279,8 +297,12 @@ class Explainer:
         return f"{name} ({shown.pci_bus_id})" if not device.usable and shown.pci_bus_id else name
 
 
-def _node_code(node: NodeBook, found: list[tuple[DeviceBook, Finding]], asked: Class) -> Code:
-    """The hardest of the obstacles that must go, counting on the easiest GPUs of the node."""
+def _node_code(
+    node: NodeBook, found: list[tuple[DeviceBook, Finding]], asked: Class
+) -> Code | None:
+    """The hardest of the obstacles that must go, counting on the easiest GPUs of the node. None: nothing stands
+    in the way of one instance here, it is only that more are needed.
+    """
     if not node.usable:
         return Code.NODE_NOT_READY
     codes = [f.code for _, f in found if not f.never]
@@ -288,15 +310,13 @@ def _node_code(node: NodeBook, found: list[tuple[DeviceBook, Finding]], asked: C
     blocked = sorted((c for c in codes if c is not None), key=EASE.index)
     if lacking > 0:
         return blocked[lacking - 1]
-    return Code.DEVICES_IN_USE if choose(node, asked) is not None else Code.CPU_OR_MEMORY_SHORT
+    if choose(node, asked) is None:
+        return Code.CPU_OR_MEMORY_SHORT
+    return blocked[0] if blocked else None
 
 
 def _matching(found: list[tuple[DeviceBook, Finding]]) -> int:
     return sum(not finding.never for _, finding in found)
-
-
-def _at_least(claimant: Claimant) -> int:
-    return 1 if claimant.displaced else max(claimant.at_least, 1)
 
 
 def _gpu_part(need: Need) -> Need:

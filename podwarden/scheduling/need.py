@@ -69,6 +69,11 @@ def need_of(claimant: Claimant) -> Need:
     )
 
 
+def least_of(claimant: Claimant) -> int:
+    """Instances that must fit for a start; replacements of a displaced service start one by one."""
+    return 1 if claimant.displaced else max(claimant.at_least, 1)
+
+
 def budget_of(request: Request) -> int:
     """The memory (MiB) that a shared request is charged per GPU: whole steps, never less than one."""
     asked = max(request.vram_mib or 0, 1)

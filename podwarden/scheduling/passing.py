@@ -18,9 +18,10 @@ from podwarden.domain.placement import (
 from podwarden.scheduling.books import Books, Charge, NodeBook, Part, charge_for, open_books
 from podwarden.scheduling.candidates import Candidates, Choice
 from podwarden.scheduling.feasible import Cap, Class, choose, class_of
-from podwarden.scheduling.need import Need, need_of
+from podwarden.scheduling.need import Need, least_of, need_of
 from podwarden.scheduling.order import in_order
 from podwarden.scheduling.rank import Mix, Ranker
+from podwarden.scheduling.refuse import cannot
 from podwarden.scheduling.reserve import (
     Reservation,
     holder_of,
@@ -45,7 +46,6 @@ class Waiting:
     reservation: Reservation | None = None
     behind: Reservation | None = None
     binding: tuple[int, ...] = ()  # reservations made before its turn that it could delay
-    placed: int = 0  # instances that would have fitted, fewer than it must have
 
 
 @dataclass(slots=True)
@@ -87,13 +87,13 @@ class Pass:
             for i, other in enumerate(self.reservations)
             if not surely_ends_before(claimant, self.now, other.start)
         )
-        slots, placed = self._place(claimant, asked, binding)
+        slots = self._place(claimant, asked, binding)
         if slots and claimant.displaced:
             self.moved[claimant.workload] = slots
         elif slots:
             self.placements.append(self._placement(claimant, asked, slots, binding))
         else:
-            self._wait(claimant, asked, binding, placed)
+            self._wait(claimant, asked, binding)
 
     def hold_back(self, claimant: Claimant) -> None:
         """A claimant that may not start now whatever is free: it waits and reserves nothing."""
@@ -120,14 +120,12 @@ class Pass:
 
     def _place(
         self, claimant: Claimant, asked: Class, binding: tuple[int, ...]
-    ) -> tuple[tuple[Slot, ...], int]:
-        """Slots charged to the books: as many as fit up to what it wants; none if fewer than it must have
-        fit (then the second number says how many did).
-        """
-        at_least = 1 if claimant.displaced else max(claimant.at_least, 1)
+    ) -> tuple[Slot, ...]:
+        """Slots charged to the books: as many as fit up to what it wants; none if fewer than it must have."""
+        at_least = least_of(claimant)
         key = (id(asked), binding)
         if self._most.get(key, at_least) < at_least or self.no_gpu_fits(asked.need):
-            return (), self._most.get(key, 0)
+            return ()
         table = self._table(asked, binding)
         holder = holder_of(claimant, self.now)
         done: list[Charge] = []
@@ -136,18 +134,17 @@ class Pass:
             best = table.best()
             if best is None:
                 break
-            node, positions = best
-            slot = slot_of(node, positions)
+            slot = slot_of(*best)
             charge = charge_for(asked.need, slot, holder)
             self._book(charge, binding, 1)
             done.append(charge)
             slots.append(slot)
         if len(slots) >= at_least:
-            return tuple(slots), len(slots)
+            return tuple(slots)
         self._most[key] = len(slots)
         for charge in reversed(done):
             self._book(charge, binding, -1)
-        return (), len(slots)
+        return ()
 
     def _book(self, charge: Charge, binding: tuple[int, ...], sign: int) -> None:
         node = self.books.by_name[charge.node]
@@ -157,14 +154,10 @@ class Pass:
         else:
             self.books.release(charge)
 
-    def _wait(
-        self, claimant: Claimant, asked: Class, binding: tuple[int, ...], placed: int
-    ) -> None:
-        entry = Waiting(
-            claimant, asked, behind=self._head_of(asked), binding=binding, placed=placed
-        )
+    def _wait(self, claimant: Claimant, asked: Class, binding: tuple[int, ...]) -> None:
+        entry = Waiting(claimant, asked, behind=self._head_of(asked), binding=binding)
         self.waiting[claimant.workload] = entry
-        key = (id(asked), max(claimant.at_least, 1))
+        key = (id(asked), least_of(claimant))
         if entry.behind is not None or self._hopeless.get(key):
             return
         entry.reservation = reserve(
@@ -265,6 +258,7 @@ def run(
     """
     books = open_books(snapshot)
     state = Pass(snapshot, now, books, make_ranker(books, snapshot.mix))
+    able_to = snapshot.capabilities
     queue = [c for c in in_order(snapshot.claimants) if not skip(c)]
     for claimant in queue:
         if claimant.displaced:
@@ -276,7 +270,7 @@ def run(
     for claimant in queue:
         if claimant.displaced or claimant.slots <= 0:
             continue
-        if not claimant.open_hours or claimant.quota:
+        if not claimant.open_hours or claimant.quota or cannot(state.asked(claimant).need, able_to):
             state.hold_back(claimant)
         else:
             state.serve(claimant)

@@ -29,10 +29,9 @@ def never_fits(
     nodes = [node for node in books.nodes if need.allows(node.name)]
     if not nodes:
         return _no_node(books, need, claimant)
-    if need.count:
-        refused = _cannot(need, capabilities) or _no_device(need, nodes)
-        if refused is not None:
-            return refused
+    refused = cannot(need, capabilities) or (_no_device(need, nodes) if need.count else None)
+    if refused is not None:
+        return refused
     return _too_many(asked, nodes) or _too_small(asked, nodes) or _gang(asked, nodes, claimant)
 
 
@@ -58,7 +57,10 @@ def names_a_node(claimant: Claimant) -> bool:
     return claimant.nodes_why.startswith("node") or not claimant.nodes_why
 
 
-def _cannot(need: Need, capabilities: Capabilities) -> Reason | None:
+def cannot(need: Need, capabilities: Capabilities) -> Reason | None:
+    """What this cluster never does for anybody."""
+    if not need.count:
+        return None
     why = f" {' '.join(capabilities.why)}" if capabilities.why else ""
     if need.shared and not capabilities.shared:
         return Reason(

@@ -11,17 +11,18 @@ from podwarden.domain.reason import Code
 from podwarden.domain.units import GIB, promised_floor, show_gb, show_gib, vram_floor
 from podwarden.scheduling.books import Charge, NodeBook
 from podwarden.scheduling.feasible import choose, class_of
-from podwarden.scheduling.need import Need
+from podwarden.scheduling.need import Need, least_of
 from podwarden.scheduling.passing import Pass, Waiting
 from podwarden.scheduling.words import both, clock, cores, gpus, nominal_gb, short
 
+_NODES = 20  # looked at for whom to stop, once somebody was found
 _STOP = frozenset({Code.WAITS_FOR_SERVICE, Code.DEVICES_IN_USE})
 _BACK = frozenset({Code.NODE_NOT_READY, Code.NODE_AGENT_AWAY, Code.DEVICE_UNHEALTHY})
 
 
 def remedy(state: Pass, entry: Waiting, code: Code) -> str:
     """One sentence, or "" where no single change is known to help."""
-    if entry.claimant.at_least > 1 and not entry.claimant.displaced:
+    if least_of(entry.claimant) > 1:
         return ""
     stop = _stop(state, entry) if code in _STOP else ""
     less = _less(state, entry)
@@ -36,49 +37,58 @@ def remedy(state: Pass, entry: Waiting, code: Code) -> str:
 
 def shorter(state: Pass, entry: Waiting) -> str:
     """For one that waits behind a head: whether a time limit would let it pass in front."""
-    head, claimant = entry.behind, entry.claimant
-    if head is None or claimant.endless or claimant.at_least > 1:
+    claimant = entry.claimant
+    heads = [state.reservations[i] for i in entry.binding]
+    if claimant.endless or least_of(claimant) > 1 or any(head.told is None for head in heads):
         return ""
-    if head.told is None or head.told <= state.now:
-        return ""
-    node = first_fit(state, entry.asked.need, ())
+    soonest = min((head.start for head in heads), default=state.now)
+    node = first_fit(state, entry.asked.need, ()) if soonest > state.now else None
     if node is None:
         return ""
-    moment = clock(head.told, state.now)
+    moment = clock(soonest, state.now)
     return f"With a time limit that ends before {moment} it could start now on {short(node)}."
 
 
 def _stop(state: Pass, entry: Waiting) -> str:
     """The fewest, least important services of PodWarden whose end makes room on one node."""
     best: tuple[tuple[int, int, int], str] | None = None
+    looked = 0
     for node in state.books.nodes:
-        found = _stoppable(state, node, entry)
+        services = [
+            c for c in node.charges if c.holder.workload and c.parts and c.end(state.now) is None
+        ]
+        if not services or not node.usable or not entry.asked.need.allows(node.name):
+            continue
+        looked += 1
+        services.sort(key=lambda c: (c.holder.priority, c.holder.name))
+        found = _stoppable(state, node, entry, services)
         if found:
             names = dict.fromkeys(short(charge.holder.name) for charge in found)
             key = (len(names), max(c.holder.priority for c in found), node.index)
             if best is None or key < best[0]:
                 best = (key, both(names))
+        if best is not None and looked >= _NODES:
+            break
     return best[1] if best else ""
 
 
-def _stoppable(state: Pass, node: NodeBook, entry: Waiting) -> list[Charge]:
+def _stoppable(state: Pass, node: NodeBook, entry: Waiting, services: list[Charge]) -> list[Charge]:
     caps = state.caps(entry.binding, node.index)
-    services = [
-        c for c in node.charges if c.holder.workload and c.parts and c.end(state.now) is None
-    ]
-    if not node.usable or not services or not entry.asked.need.allows(node.name):
+
+    def helps(gone: list[Charge]) -> bool:
+        return choose(_after(node, gone), entry.asked, caps) is not None
+
+    if not helps(services):
         return []
-    services.sort(key=lambda c: (c.holder.priority, c.holder.name))
-    gone: list[Charge] = []
     for charge in services:
-        gone.append(charge)
-        if choose(_after(node, gone), entry.asked, caps) is not None:
-            break
-    else:
-        return []
-    for charge in list(gone):  # whoever turned out not to matter may stay
+        if helps([charge]):
+            return [charge]
+    gone = list(services)
+    for charge in reversed(
+        services
+    ):  # the most important are left running where they do not matter
         fewer = [other for other in gone if other is not charge]
-        if choose(_after(node, fewer), entry.asked, caps) is not None:
+        if helps(fewer):
             gone = fewer
     return gone
 

@@ -14,6 +14,7 @@ from podwarden.domain.inventory import Holder
 from podwarden.domain.placement import Claimant, Slot
 from podwarden.scheduling.books import Books, Charge, NodeBook, charge_for
 from podwarden.scheduling.feasible import Cap, Class, choose
+from podwarden.scheduling.need import least_of
 from podwarden.scheduling.rank import Ranker
 
 
@@ -58,8 +59,8 @@ def reserve(
     for other in earlier:
         for slot in other.slots:
             ghost.charge(charge_for(other.asked.need, slot, _ghost_holder(other.claimant)))
-    at_least = max(claimant.at_least, 1)
-    room = {node.index: _room(node, asked, at_least) for node in ghost.nodes}
+    at_least = least_of(claimant)
+    room = {node.index: room_on(node, asked, at_least) for node in ghost.nodes}
     total = sum(room.values())
     for moment, charges in _ends(ghost, now):
         touched = set()
@@ -67,7 +68,7 @@ def reserve(
             ghost.release(charge)
             touched.add(ghost.by_name[charge.node].index)
         for index in touched:
-            more = _room(ghost.nodes[index], asked, at_least)
+            more = room_on(ghost.nodes[index], asked, at_least)
             total += more - room[index]
             room[index] = more
         if total >= at_least:
@@ -102,7 +103,7 @@ def _ends(books: Books, now: datetime) -> list[tuple[datetime, list[Charge]]]:
     return sorted(moments.items(), key=lambda item: item[0])
 
 
-def _room(node: NodeBook, asked: Class, most: int) -> int:
+def room_on(node: NodeBook, asked: Class, most: int) -> int:
     """How many instances fit on this node, counted up to `most`."""
     if choose(node, asked) is None:
         return 0
@@ -123,7 +124,7 @@ def _settle(
 ) -> Reservation:
     """The best slots among the books as they will be at that moment, and what they leave."""
     slots, holder = [], _ghost_holder(claimant)
-    for _ in range(max(claimant.at_least, 1)):
+    for _ in range(least_of(claimant)):
         scored = []
         for node in ghost.nodes:
             positions = choose(node, asked)
