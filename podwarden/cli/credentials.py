@@ -5,6 +5,7 @@ A stored token belongs to its server and is never sent to another one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -100,10 +101,8 @@ def _write(path: Path, content: dict[str, Any]) -> None:
     """Readable by its owner only, never half written."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".client-")  # 0600 from the start
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(Path(name).unlink, missing_ok=True)
         with os.fdopen(handle, "w", encoding="utf-8") as out:
             json.dump(content, out, indent=2)
         Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

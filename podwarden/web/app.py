@@ -139,12 +139,14 @@ async def _http(request: Request, error: Exception) -> Response:
 
 def _methods(request: Request) -> set[str]:
     """Every method that some route takes at this address."""
-    found = {"OPTIONS"}
-    for route in request.app.router.routes:
-        matched, _ = route.matches(request.scope)
-        if matched is not Match.NONE and not isinstance(route, Mount):
-            found |= set(getattr(route, "methods", None) or ())
-    return found | ({"HEAD"} if "GET" in found else set())
+    found = {
+        method
+        for method in ("GET", "POST", "PUT", "DELETE")
+        for route in request.app.router.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+        and not isinstance(route, Mount)
+    }
+    return found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())
 
 
 async def _unexpected(_: Request, __: Exception) -> Response:

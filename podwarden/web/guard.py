@@ -5,6 +5,7 @@ Nothing is answered without login or token except `OPEN`. Plain ASGI, so that st
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Protocol
 from urllib.parse import quote, urlsplit
@@ -173,15 +174,15 @@ class Bodies:
             return message
 
         async def send_noted(message: Message) -> None:
+            """Whatever the inside makes of a body that broke off is not what is answered."""
             nonlocal started
-            started = True
-            await send(message)
+            if seen <= self._most or started:
+                started = True
+                await send(message)
 
-        try:
+        with suppress(TooLarge):
             await self._app(scope, receive_counted, send_noted)
-        except TooLarge:
-            if started:
-                raise
+        if seen > self._most and not started:
             await self._too_large()(scope, receive, send)
 
 
@@ -241,8 +242,8 @@ def _secret(headers: Headers, cookie: str) -> tuple[str, bool]:
     try:
         morsel = SimpleCookie(headers.get("cookie", "")).get(cookie)
     except CookieError:
-        return "", True
-    return (morsel.value if morsel else "", True)
+        return "", False
+    return (morsel.value, True) if morsel and morsel.value else ("", False)
 
 
 def same_origin(headers: Headers) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -141,13 +142,12 @@ async def logs(
     if request.scope.get("podwarden.head"):
         return Response(media_type="text/plain")
     release = ctx.streams.take(actor.name)
-    try:
+    with ExitStack() as stack:
+        stack.callback(release)
         lines = await ctx.controller.workloads.logs(
             actor, ref, cluster, instance=instance or None, follow=follow, tail=tail
         )
-    except BaseException:
-        release()
-        raise
+        stack.pop_all()  # from here on the answer gives its place back
     return Stream(_lines(ctx, request, lines), media_type="text/plain", release=release)
 
 
