@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,14 @@ class Means:
     keyring: Keyring
     clock: Callable[[], datetime]
     recall: Recall
+    inserts: dict[str, Executable] = field(default_factory=dict)
+
+    def insert(self, table: Table) -> Executable:
+        """Built once a table: building costs more than running."""
+        statement = self.inserts.get(table.name)
+        if statement is None:
+            statement = self.inserts[table.name] = self.dialect.insert(table)
+        return statement
 
 
 class Book:
@@ -43,7 +51,9 @@ class Book:
         return result
 
     def _insert(self, table: Table, **values: Any) -> Any | None:
-        return self._means.dialect.insert(self._connection, table, values)
+        """The key of the new row, or None where a unique index has it already."""
+        statement = self._means.insert(table)
+        return self._connection.execute(statement, values).scalar_one_or_none()
 
     def _now(self) -> datetime:
         return self._means.clock()

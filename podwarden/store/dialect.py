@@ -11,13 +11,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, Executable, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
@@ -51,9 +50,9 @@ class Dialect(ABC):
     def writer(self) -> Engine: ...
 
     @abstractmethod
-    def insert(self, connection: Connection, table: Table, values: Mapping[str, Any]) -> Any | None:
-        """Insert one row; the first column of its primary key, or None where a unique index has
-        it already. The transaction stays usable in both cases.
+    def insert(self, table: Table) -> Executable:
+        """Inserts the row given as parameters and returns the first column of its primary key, or no row where
+        a unique index has it already. The transaction stays usable in both cases.
         """
 
     @abstractmethod
@@ -131,10 +130,9 @@ class Sqlite(Dialect):
         event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
         return engine
 
-    def insert(self, connection: Connection, table: Table, values: Mapping[str, Any]) -> Any | None:
+    def insert(self, table: Table) -> Executable:
         key = next(iter(table.primary_key))
-        statement = sqlite.insert(table).values(**values).on_conflict_do_nothing().returning(key)
-        return connection.execute(statement).scalar_one_or_none()
+        return sqlite.insert(table).on_conflict_do_nothing().returning(key)
 
     def now(self, _connection: Connection, process_clock: datetime) -> datetime:
         return process_clock
@@ -209,12 +207,9 @@ class Postgres(Dialect):
         event.listen(engine, "connect", prepare)
         return engine
 
-    def insert(self, connection: Connection, table: Table, values: Mapping[str, Any]) -> Any | None:
+    def insert(self, table: Table) -> Executable:
         key = next(iter(table.primary_key))
-        statement = (
-            postgresql.insert(table).values(**values).on_conflict_do_nothing().returning(key)
-        )
-        return connection.execute(statement).scalar_one_or_none()
+        return postgresql.insert(table).on_conflict_do_nothing().returning(key)
 
     def now(self, connection: Connection, _process_clock: datetime) -> datetime:
         moment: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()

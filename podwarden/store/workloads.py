@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, Select, Update, or_, select, text, update
+from sqlalchemy import Row, Select, bindparam, or_, select, text, update
 
 from podwarden.domain.workload import (
     ENDED,
@@ -38,6 +38,16 @@ _BEFORE: dict[State, tuple[str, ...]] = {
         *sorted(old.value for old, following in TRANSITIONS.items() if state in following),
     )
     for state in State
+}
+# Built once: the guards are in the WHERE, so that two savers of one version cannot both succeed.
+_SAVE = {
+    state: update(_table).where(
+        _table.c.id == bindparam("of_id"),
+        _exists,
+        _table.c.version == bindparam("of_version"),
+        _table.c.state.in_(before),
+    )
+    for state, before in _BEFORE.items()
 }
 
 
@@ -142,8 +152,13 @@ class Workloads(Book):
         Conflict STALE: somebody changed it since it was read (nothing is stored; read again, decide again).
         Conflict STATE_FORBIDS: the stored state cannot become this one. NotFound.
         """
-        done = self._run(self._update(workload))
-        if done.rowcount != 1:
+        values = {
+            "of_id": workload.id,
+            "of_version": workload.version,
+            "version": workload.version + 1,
+            **_columns(workload),
+        }
+        if self._connection.execute(_SAVE[workload.state], values).rowcount != 1:
             raise self._refusal(workload)
         return replace(workload, version=workload.version + 1)
 
@@ -195,18 +210,6 @@ class Workloads(Book):
                 f"Revision {revision.number} was made by somebody else at the same moment: look at it, then try again.",
                 code=STALE,
             )
-
-    def _update(self, workload: Workload) -> Update:
-        return (
-            update(_table)
-            .where(
-                _table.c.id == workload.id,
-                _exists,
-                _table.c.version == workload.version,
-                _table.c.state.in_(_BEFORE[workload.state]),
-            )
-            .values(version=workload.version + 1, **_columns(workload))
-        )
 
     def _refusal(self, workload: Workload) -> Conflict | NotFound:
         row = self._run(
