@@ -11,7 +11,7 @@ from podwarden.catalog.filling import GPUS, fill, holes
 from podwarden.catalog.overrides import Overrides
 from podwarden.catalog.parameters import KINDS, Parameter, Value, value_of
 from podwarden.catalog.reader import Tree
-from podwarden.domain.check import Problems, Section, nearest, show
+from podwarden.domain.check import MOST_PROBLEMS, Problems, Section, nearest, show
 from podwarden.domain.document import from_document
 from podwarden.domain.sections import label
 from podwarden.domain.workload import Spec
@@ -60,9 +60,9 @@ class Template:
 
     def _unknown(self, parameters: Mapping[str, str]) -> list[Problem]:
         known = [parameter.name for parameter in self.parameters]
-        problems = []
+        problems: list[Problem] = []
         for name, text in parameters.items():
-            if name not in known:
+            if name not in known and len(problems) < MOST_PROBLEMS:
                 close = nearest(name, known)
                 fix = f"{self.name} has no such parameter"
                 if close:

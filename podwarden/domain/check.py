@@ -83,11 +83,15 @@ class Problems:
 
     def add(self, field: str, value: str, fix: str) -> None:
         self._fields.add(field)
-        if len(self.found) < MOST_PROBLEMS:
+        if not self.full:
             self.found.append(Problem(field, value, fix))
 
     def has(self, field: str) -> bool:
         return field in self._fields
+
+    @property
+    def full(self) -> bool:
+        return len(self.found) >= MOST_PROBLEMS
 
 
 class Section:
@@ -108,6 +112,8 @@ class Section:
         self.data = data
         self.path = path
         for key in data:
+            if problems.full:  # looking for the nearest key is work: not for thousands of them
+                break
             if not isinstance(key, str):
                 self.problems.add(join(path, show(key)), "", "a key must be a word: quote it")
             elif key not in keys:

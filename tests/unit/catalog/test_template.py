@@ -123,6 +123,10 @@ def test_faults_are_named_as_the_user_typed_them(parameters, overrides, said):
     assert faults(parameters, **overrides) == said
 
 
+def test_a_flood_of_unknown_parameters_gets_a_short_answer():
+    assert len(faults({f"frames{n}": "" for n in range(100_000)})) == 50
+
+
 def test_name_faults_are_named_by_the_option():
     assert faults(name="My_App")[0].startswith("--name My_App: lower-case letters")
     assert faults(cluster="A")[0].startswith("--cluster A: lower-case letters")
