@@ -244,10 +244,10 @@ def unreachable(server: str, error: Exception) -> PodWardenError:
 
 def _known_cause(server: str, cause: BaseException) -> PodWardenError | None:
     if isinstance(cause, ssl.SSLCertVerificationError):
-        text = f"{server} shows a certificate that this kubeconfig does not vouch for ({cause.verify_message})."
+        text = f"{server} shows a certificate that this kubeconfig does not vouch for ({_reason(cause)})."
         return Refused(f"{text} Give the kubeconfig of this cluster.", code="CLUSTER_CERTIFICATE")
     if isinstance(cause, ssl.SSLError):
-        text = f"{server} does not speak TLS as expected ({cause.reason or 'no reason given'})."
+        text = f"{server} does not speak TLS as expected ({_reason(cause)})."
         return Unavailable(f"{text} Check the address and port.")
     if isinstance(cause, socket.gaierror):
         host = urlsplit(server).hostname or server
@@ -258,6 +258,11 @@ def _known_cause(server: str, cause: BaseException) -> PodWardenError | None:
         text = f"{server} refuses connections. Check that the cluster runs, and the port."
         return Unavailable(text)
     return None
+
+
+def _reason(cause: ssl.SSLError) -> str:
+    said = getattr(cause, "verify_message", "") or getattr(cause, "reason", "")
+    return str(said or "no reason given")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

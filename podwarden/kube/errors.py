@@ -25,8 +25,13 @@ from podwarden.errors import (
 )
 from podwarden.kube.labels import FENCE_POLICY
 
-_VALUE = re.compile(r'Invalid value: (?:"(?:[^"\\]|\\.){0,4096}"|[^:]{1,4096}):')
-_SECRETIVE = ("secrets", "configmaps", "secret", "configmap")
+# `spec.x: Invalid value: v1.EnvVar{Name:"A", …}: must be …` without the value.
+_VALUE = re.compile(
+    r'(Invalid|Unsupported|Duplicate) value: ("(?:[^"\\]|\\.)*"|[\w.*&\[\]]*\{.*\}|[^:]*)',
+    re.DOTALL,
+)
+_EXCERPT = re.compile(r"error found in #.*", re.DOTALL)
+_SECRETIVE = ("secret", "configmap")
 
 
 class Expired(Unavailable):
@@ -51,9 +56,9 @@ def from_answer(server: str, doing: str, status: int, body: bytes) -> PodWardenE
         text = f"{server} is overloaded or restarting (HTTP {status}): PodWarden could not {doing}."
         return Unavailable(text)
     if status == 422 and "immutable" in message:
-        return Immutable(f"{server} refused to {doing}: {_said(answer)}")
+        return Immutable(f"{server} refused to {doing}: {_said(doing, answer)}")
     build = _BY_STATUS.get(status, _refused)
-    return build(server, doing, _said(answer))
+    return build(server, doing, _said(doing, answer))
 
 
 def _unauthenticated(server: str, _doing: str, _said: str) -> PodWardenError:
@@ -108,11 +113,11 @@ def _status(body: bytes) -> Mapping[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _said(answer: Mapping[str, Any]) -> str:
+def _said(doing: str, answer: Mapping[str, Any]) -> str:
     """The server's sentence without the values in it; for secrets only its short reason."""
     details = answer.get("details")
-    kind = str(details.get("kind", "")).lower() if isinstance(details, dict) else ""
-    if kind in _SECRETIVE:
+    kind = str(details.get("kind", "")) if isinstance(details, dict) else ""
+    if any(word in f"{kind} {doing}".lower() for word in _SECRETIVE):
         return f"{shorten(str(answer.get('reason', '')) or 'no reason given')}."
-    message = _VALUE.sub("", str(answer.get("message", "")))
+    message = _EXCERPT.sub("", _VALUE.sub(r"\1 value", str(answer.get("message", ""))))
     return f"{shorten(message, 300).rstrip('.') or 'no reason given'}."

@@ -104,7 +104,7 @@ async def _facts(client: Client) -> Facts:
     except NotFound:
         resources = ()
     number = _number(str(said.get("major", ""))), _number(str(said.get("minor", "")))
-    names = frozenset(str(resource["name"]) for resource in resources)
+    names = frozenset(str(resource.get("name")) for resource in resources)
     return Facts(str(said.get("gitVersion", "")), number, names)
 
 

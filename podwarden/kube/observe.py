@@ -75,7 +75,7 @@ def read_node(obj: Json) -> NodeFacts:
         uid=meta.get("uid", ""),
         gpus=int(amount(str(allocatable.get(EXTENDED_RESOURCE, "0")))),
         gpu_model=model or "GPU",
-        gpu_mib=int(memory) if memory.isdigit() else 0,
+        gpu_mib=int(memory) if memory.isdecimal() else 0,
         hostname=labels.get(_HOSTNAME, meta["name"]),
     )
 

@@ -50,7 +50,7 @@ def read_part(kind: str, obj: Json) -> PartFacts | None:
         name=meta["name"],
         workload=labels[WORKLOAD],
         workload_name=labels.get(NAME, meta["name"]),
-        revision=int(revision) if revision.isdigit() else 0,
+        revision=int(revision) if revision.isdecimal() else 0,
         edited=_edited(kind, meta),
         generation=meta.get("generation") or 0,
         deleting=bool(meta.get("deletionTimestamp")),

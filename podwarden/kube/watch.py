@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from podwarden.errors import NotFound, PodWardenError, Unavailable
 from podwarden.kube.client import METADATA_ONLY, Client, Json
 from podwarden.kube.errors import Expired, from_event
 from podwarden.kube.kinds import Kind
+
+_log = logging.getLogger(__name__)
 
 Key = tuple[str, str]  # namespace ("" for what has none), name
 
@@ -97,6 +100,9 @@ class Watch:
             except PodWardenError as error:
                 if failures:
                     self._say(error.message)
+            except Exception:  # noqa: BLE001 - edge of the loop: it must go on
+                _log.exception("following %s failed", self.source.path)
+                self._say(f"{self._client.server} sent something that PodWarden cannot read.")
             lived = self._clock() - began >= 1.0 or self._version not in ("", version)
             failures = 0 if lived else failures + 1
             if not self.served:
@@ -115,7 +121,7 @@ class Watch:
             version = page["metadata"]["resourceVersion"]
             for item in page.get("items") or ():
                 found.add(key_of(item))
-                self._sink.put(source.kind, item)
+                self._put(item)
             await asyncio.sleep(0)  # thousands of objects must not stop everything else
         for key in [key for key in self._sink.known(source.kind) if key not in found]:
             self._sink.drop(source.kind, key)
@@ -164,8 +170,17 @@ class Watch:
         if type_ == "DELETED":
             self._sink.drop(self.source.kind, key_of(obj))
         elif type_ != "BOOKMARK":
-            self._sink.put(self.source.kind, obj)
+            self._put(obj)
         self._version = obj["metadata"]["resourceVersion"]
+
+    def _put(self, obj: Json) -> None:
+        """One odd object must not hide all others."""
+        try:
+            self._sink.put(self.source.kind, obj)
+        except Exception:  # noqa: BLE001 - edge of the loop: it must go on
+            _log.exception(
+                "%s %s cannot be read and is left out", self.source.kind.name, key_of(obj)
+            )
 
     def _unserved(self) -> None:
         """An older or smaller cluster: nothing of this kind, looked for again every minute."""

@@ -387,7 +387,7 @@ def _stamped(obj: Mapping[str, Any], fence: int) -> Json:
 
 def _carried(config_map: Mapping[str, Any]) -> int:
     text = str((config_map.get("data") or {}).get("fence", ""))
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def _meta(part: PartFacts) -> Mapping[str, Any]:
