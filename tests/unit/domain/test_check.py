@@ -175,3 +175,10 @@ def test_a_hostile_file_gets_a_short_answer():
     known = tuple(f"known{n}" for n in range(50))
     part = section({f"key{n}" * 10: 1 for n in range(200_000)}, known)
     assert len(part.problems.found) == MOST_PROBLEMS
+
+
+def test_faults_beyond_the_limit_are_counted_as_faults_but_not_listed():
+    part = section({"a": ["x\0"] * 200}, ("a",))
+    assert part.texts("a", 1000) == []
+    assert len(part.problems.found) == MOST_PROBLEMS
+    assert part.problems.has("a[199]")
