@@ -90,6 +90,7 @@ class Reserved:
     instance_memory_mib: int = 0
     endless: bool = True
     ends_by: datetime | None = None
+    encoders: int = 0  # sessions per device
 
 
 @dataclass(frozen=True, slots=True)

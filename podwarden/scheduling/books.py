@@ -322,7 +322,10 @@ def _promised(books: Books, entry: Reserved) -> Charge | None:
     return Charge(
         holder=holder,
         node=entry.node,
-        parts=tuple(Part(uuid, max(entry.shares, 0), max(entry.memory_mib, 0)) for uuid in known),
+        parts=tuple(
+            Part(uuid, max(entry.shares, 0), max(entry.memory_mib, 0), max(entry.encoders, 0))
+            for uuid in known
+        ),
         cpu_milli=max(entry.cpu_milli, 0),
         memory_mib=max(entry.instance_memory_mib, 0),
     )

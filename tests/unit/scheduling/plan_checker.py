@@ -63,6 +63,7 @@ class Ledger:
             for uuid in entry.devices:
                 self.shares[uuid] += entry.shares
                 self.memory[uuid] += entry.memory_mib
+                self.encoders[uuid] += entry.encoders
             self.cpu[entry.node] += entry.cpu_milli
             self.ram[entry.node] += entry.instance_memory_mib
             self.pods[entry.node] += 1

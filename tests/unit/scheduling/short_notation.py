@@ -188,6 +188,10 @@ def foreign(text: str) -> ForeignDemand:
     return ForeignDemand("other", name, int(count), frozenset(rest[1:]) if rest else None)
 
 
+def capabilities(options: dict) -> Capabilities:
+    return Capabilities(**{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()})
+
+
 def snapshot(case: dict) -> Snapshot:
     queue = case.get("queue", ())
     entries = [next(iter(e.items())) if isinstance(e, dict) else (e, None) for e in queue]
@@ -199,7 +203,7 @@ def snapshot(case: dict) -> Snapshot:
         reserved=tuple(reserved(text) for text in case.get("reserved", ())),
         claimants=tuple(claimant(n, o, i) for i, (n, o) in enumerate(entries)),
         foreign=tuple(foreign(text) for text in case.get("foreign", ())),
-        capabilities=Capabilities(**case.get("cluster", {})),
+        capabilities=capabilities(case.get("cluster", {})),
         complete=case.get("complete", True),
         reachable=case.get("reachable", True),
         mix=tuple(tuple(m) for m in case.get("mix", ())),
