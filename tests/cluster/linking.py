@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from conftest import RunningEngine
+from running import RunningEngine
 
 from podwarden.domain.observation import Observation
 from podwarden.kube.connect import Access, read_kubeconfig

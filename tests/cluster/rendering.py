@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from conftest import RunningEngine
 from rawapi import Json, RawApi
+from running import RunningEngine
 
 from podwarden.domain.inventory import Capabilities, Device
 from podwarden.domain.placement import Placement, Slot

@@ -16,8 +16,8 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from conftest import NODE_GRACE, RunningEngine, pod_spec
 from deadline import eventually
+from running import NODE_GRACE, RunningEngine, pod_spec
 
 from podwarden.errors import Conflict, SetupFailed
 from podwarden.simulator.engine import COMPONENTS, STAGES, Engine, EngineOptions

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from conftest import RunningEngine
 from deadline import eventually
 from rawapi import Json
+from running import RunningEngine
 
 RESOURCE = "/apis/resource.k8s.io/v1"
 MIB = 1 << 20

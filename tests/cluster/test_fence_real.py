@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from conftest import RunningEngine
 from deadline import eventually
 from rendering import (
     FENCE,
@@ -24,6 +23,7 @@ from rendering import (
     try_apply,
     workload_of,
 )
+from running import RunningEngine
 
 from podwarden.domain.placement import Hold
 from podwarden.domain.request import Request

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from conftest import RunningEngine
 from linking import access_of, becomes, linked, seen, unique
 from rendering import NOW, gpu, placed, publish, rendered, spec_of, workload_of
+from running import RunningEngine
 
 from podwarden.domain.inventory import Device
 from podwarden.domain.placement import Hold, Slot

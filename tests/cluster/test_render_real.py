@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from conftest import RunningEngine
 from deadline import eventually, holds
 from rendering import (
     CLAIMS,
@@ -29,6 +28,7 @@ from rendering import (
     unschedulable,
     workload_of,
 )  # fmt: skip
+from running import RunningEngine
 
 from podwarden.domain.inventory import DeviceHealth
 from podwarden.domain.placement import Hold, Slot

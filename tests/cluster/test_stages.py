@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import RunningEngine, pod_meta, pod_spec
 from deadline import eventually, holds
 from rawapi import Json
+from running import RunningEngine, pod_meta, pod_spec
 
 MakePod = Callable[..., str]
 
