@@ -97,7 +97,8 @@ def build(
     holder = holder or f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(3)}"
 
     def make_room(cluster: str, fence: Callable[[], int]) -> Room:
-        return Room(cluster, links.get(cluster), ledger, clock, fence, render_row)
+        link = links.get(cluster)
+        return Room(cluster, link, ledger, clock, fence=fence, render=render_row)
 
     leader = Leader(store, links, clock, make_room, holder=holder, seconds=settings.lease_seconds)
     follow = Loop("events of other processes", ledger.follow, clock)
@@ -106,7 +107,7 @@ def build(
     workloads = Workloads(ledger, links, leader, clock)
     controller = Controller(
         workloads,
-        Clusters(ledger, links, leader, clock, workloads, _probe),
+        Clusters(ledger, links, workloads, clock, probe=_probe),
         Access(ledger),
         feed,
         catalogue,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from podwarden.control.ground import allow_look
 from podwarden.control.ledger import Entry, Ledger
 from podwarden.domain.access import Role, Token, User
 from podwarden.domain.event import EventKind
@@ -73,6 +74,7 @@ class Access:
         await self._ledger.write(work)
 
     async def users(self, actor: User) -> tuple[User, ...]:
+        allow_look(actor)
         return await self._ledger.store.read(lambda unit: unit.users.list())
 
     async def add_user(self, actor: User, name: str, role: Role, password: str) -> User:
@@ -132,6 +134,7 @@ class Access:
         await self._ledger.write(work)
 
     async def secret_names(self, actor: User) -> tuple[str, ...]:
+        allow_look(actor)
         return await self._ledger.store.read(lambda unit: unit.secrets.names())
 
 

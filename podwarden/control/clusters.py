@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from podwarden.control.adoption import taken_over
 from podwarden.control.answers import Adoption, ClusterView
 from podwarden.control.clock import Clock
-from podwarden.control.leader import Leader
+from podwarden.control.ground import allow_look
 from podwarden.control.ledger import Entry, Ledger
 from podwarden.control.link import Link
 from podwarden.control.links import Links
@@ -34,14 +34,13 @@ class Clusters:
         self,
         ledger: Ledger,
         links: Links,
-        leader: Leader,
-        clock: Clock,
         queries: Queries,
+        clock: Clock,
+        *,
         probe: Probe,
     ) -> None:
         self._ledger = ledger
         self._links = links
-        self._leader = leader
         self._clock = clock
         self._queries = queries
         self._probe = probe
@@ -84,12 +83,14 @@ class Clusters:
         return Adoption(cluster, names)
 
     async def list(self, actor: User) -> tuple[ClusterView, ...]:
+        allow_look(actor)
         return self.views()
 
     def views(self) -> tuple[ClusterView, ...]:
         return tuple(self._view(name) for name in sorted(self._links.clusters))
 
     async def show(self, actor: User, name: str) -> ClusterView:
+        allow_look(actor)
         if name not in self._links.clusters:
             raise NotFound(f"There is no cluster named {name}.")
         return self._view(name)
@@ -132,7 +133,7 @@ class Clusters:
             nodes=len(seen.nodes),
             gpus=sum(len(node.devices) for node in seen.nodes),
             reachable=seen.reachable,
-            trouble=seen.trouble or self._leader.trouble(name),
+            trouble=seen.trouble or self._queries.trouble(name),
         )
 
     async def _complete(self, link: Link, name: str) -> Observation:

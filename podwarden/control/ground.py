@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from podwarden.control import snapshot
@@ -65,6 +64,10 @@ class UseCases:
             raise Conflict(f"There is no cluster yet: {_NONE}.", code="NO_CLUSTER")
         return names[0]
 
+    def trouble(self, cluster: str) -> str:
+        """Why a cluster is not acted on though this process leads, "" when it is."""
+        return self._leader.trouble(cluster)
+
     async def _sight(self, cluster: str) -> Sight:
         """From memory where this process leads, else from the store."""
         seen = self._links.get(cluster).observe()
@@ -112,13 +115,15 @@ def allow(actor: User, row: Workload) -> None:
         raise Forbidden(f"{row.name} belongs to {row.owner}: only they and admins may change it.")
 
 
+def allow_look(actor: User) -> None:
+    """Everybody who may come in may look at everything."""
+    if actor.disabled:
+        raise Forbidden(f"The user {actor.name} is disabled.")
+
+
 def allow_new(actor: User) -> None:
     if actor.role is Role.VIEWER:
         raise Forbidden("Viewers may look at everything and change nothing.")
-
-
-def listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
 
 
 _NONE = "add one with `podwarden cluster adopt`"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,7 +10,7 @@ from podwarden.control import revising, words
 from podwarden.control.changes import Change, back_to_queue, crashed, events_of, updated, write
 from podwarden.control.crashes import Crashes
 from podwarden.control.desk import Desk
-from podwarden.control.judge import Judgement, judge
+from podwarden.control.judge import Case, Judgement, judge
 from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn
 from podwarden.control.snapshot import lost_nodes
@@ -20,7 +20,8 @@ from podwarden.domain.observation import Instance, Observation, Presence
 from podwarden.domain.workload import Kind, State, Workload
 
 BATCH = 100  # rows per transaction
-TICK = 5.0  # seconds between turns while something waits for a time
+TICK = 2.0  # seconds between turns while something waits for a time
+QUIET = timedelta(seconds=2)  # between two writes of a row for its counts, places or wording alone
 CALM = 30.0
 FIRST_PARK, LAST_PARK = 15.0, 600.0  # seconds before what found no room is admitted again
 
@@ -32,6 +33,7 @@ class Health:
         self._desk = desk
         self._crashes = Crashes()
         self._judged: dict[str, tuple[int, Presence | None, tuple[Instance, ...], bool]] = {}
+        self._quiet_until: dict[str, datetime] = {}
         self._lost: frozenset[str] = frozenset()
 
     async def turn(self) -> Turn:
@@ -51,11 +53,9 @@ class Health:
         for row in list(desk.books.holding.values()):
             presence, instances = seen.presences.get(row.id), seen.instances.get(row.id, ())
             known = self._judged.get(row.id)
-            same = known is not None and known[0] == row.version
-            if same and known and known[1] is presence and known[2] is instances:
-                if not again and not known[3]:
-                    continue
-            change, timed = self._look(row, presence, instances, lost, devices, now)
+            if known is not None and not again and _same(known, row, presence, instances):
+                continue
+            change, timed = self._look(Case(row, presence, instances, lost, now), devices)
             waiting |= timed
             self._judged[row.id] = (row.version, presence, instances, timed)
             if change is not None:
@@ -65,20 +65,13 @@ class Health:
         self._forget()
         return Turn(_said(changes), TICK if waiting else CALM)
 
-    def _look(
-        self,
-        row: Workload,
-        presence: Presence | None,
-        instances: tuple[Instance, ...],
-        lost: frozenset[str],
-        devices: dict[str, Device],
-        now: datetime,
-    ) -> tuple[Change | None, bool]:
+    def _look(self, case: Case, devices: Mapping[str, Device]) -> tuple[Change | None, bool]:
         """What changed, and whether time alone may change it."""
+        row, instances, now = case.row, case.instances, case.now
         crashes, fresh = (0, 0)
         if row.kind is Kind.SERVICE:
             crashes, fresh = self._crashes.count(row.id, instances, now)
-        verdict = judge(row, presence, instances, lost, crashes, now)
+        verdict = judge(replace(case, crashes=crashes))
         timed = row.state is State.UPDATING or any(i.unschedulable_since for i in instances)
         if row.state is State.UPDATING and verdict.state is State.UPDATING:
             failed = revising.overdue(row, now) or _crashes_of_new(row, instances)
@@ -92,6 +85,8 @@ class Health:
             events.insert(0, crashed(instances, crashes))
         if new == row and not events:
             return None, timed
+        if not events and now < self._quiet_until.get(row.id, row.changed_at + QUIET):
+            return None, True
         ran = None
         if new.state is State.SUCCEEDED and new.started_at and new.ended_at:
             ran = (new.ended_at - new.started_at).total_seconds()
@@ -115,6 +110,7 @@ class Health:
 
         await self._desk.ledger.write(work, fence=fence)
         for change in changes:
+            self._quiet_until[change.row.id] = now + QUIET
             if change.ran is not None:
                 self._desk.past.learned(change.row, change.ran)
             if change.parked:
@@ -150,7 +146,20 @@ class Health:
         holding = self._desk.books.holding
         for workload in [w for w in self._judged if w not in holding]:
             del self._judged[workload]
+            self._quiet_until.pop(workload, None)
             self._crashes.forget(workload)
+
+
+def _same(
+    known: tuple[int, Presence | None, tuple[Instance, ...], bool],
+    row: Workload,
+    presence: Presence | None,
+    instances: tuple[Instance, ...],
+) -> bool:
+    """Nothing changed since it was judged, and time alone changes nothing."""
+    version, before, instances_before, timed = known
+    unchanged = before is presence and instances_before is instances
+    return unchanged and version == row.version and not timed
 
 
 def _crashes_of_new(row: Workload, instances: Sequence[Instance]) -> bool:

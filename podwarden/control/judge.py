@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from podwarden.control.charges import LIVE, is_array
@@ -34,21 +34,33 @@ class Judgement:
     ended_at: datetime | None = None
 
 
-def judge(
-    row: Workload,
-    presence: Presence | None,
-    instances: Sequence[Instance],
-    lost_nodes: Collection[str],
-    crashes: int,
-    now: datetime,
-) -> Judgement:
-    """row: admitted and not ended. crashes: of its instances within CRASH_WINDOW."""
-    presence = main_part(presence)
+@dataclass(frozen=True, slots=True)
+class Case:
+    """row: admitted and not ended. presence, instances: as the cluster shows them. crashes: of its instances
+    within CRASH_WINDOW. lost_nodes: those that do not answer.
+    """
+
+    row: Workload
+    presence: Presence | None
+    instances: Sequence[Instance]
+    lost_nodes: Collection[str]
+    now: datetime
+    crashes: int = 0
+
+
+def judge(case: Case) -> Judgement:
+    case = replace(case, presence=main_part(case.presence))
+    row = case.row
     if row.desire is not Desire.RUN or row.state is State.STOPPING:
-        return _stopping(row, presence, instances, now)
+        return _stopping(case)
     if row.kind is Kind.JOB:
-        return _job(row, presence, instances, lost_nodes, now)
-    return _service(row, presence, instances, lost_nodes, crashes, now)
+        return _job(case)
+    if case.crashes >= MOST_CRASHES and row.spec.priority is not Priority.CRITICAL:
+        why = _gave_up(case.instances, case.crashes)
+        return Judgement(State.FAILED, why, started_at=row.started_at, ended_at=case.now)
+    if row.state is State.UPDATING:
+        return _updating(case)
+    return _starting(case) if row.state is State.STARTING else _running(case)
 
 
 def exhausted(job: JobSpec, instances: Sequence[Instance]) -> frozenset[int]:
@@ -66,107 +78,113 @@ def exhausted(job: JobSpec, instances: Sequence[Instance]) -> frozenset[int]:
     )
 
 
-def _stopping(
-    row: Workload, presence: Presence | None, instances: Sequence[Instance], now: datetime
-) -> Judgement:
+def _stopping(case: Case) -> Judgement:
     """Stopped once nothing runs any more: only then its GPUs are free."""
-    left = [i for i in instances if i.phase in LIVE]
+    row, presence = case.row, case.presence
+    left = any(i.phase in LIVE for i in case.instances)
     here = presence is not None and (row.kind is Kind.JOB or presence.desired > 0)
     if left or here or row.desire is not Desire.STOP:
         return Judgement(State.STOPPING, started_at=row.started_at)
-    return Judgement(State.STOPPED, started_at=row.started_at, ended_at=now)
+    return Judgement(State.STOPPED, started_at=row.started_at, ended_at=case.now)
 
 
-def _service(
-    row: Workload,
-    presence: Presence | None,
-    instances: Sequence[Instance],
-    lost_nodes: Collection[str],
-    crashes: int,
-    now: datetime,
-) -> Judgement:
-    live = [i for i in instances if i.phase in LIVE and not i.terminating]
+def _up(case: Case) -> list[Instance]:
+    return [
+        i
+        for i in case.instances
+        if i.phase in LIVE and not i.terminating and i.ready and i.node not in case.lost_nodes
+    ]
+
+
+def _needed(row: Workload) -> int:
+    return max(min(row.spec.min_replicas, row.spec.replicas), 1)
+
+
+def _updating(case: Case) -> Judgement:
+    """Done when every copy is of the new revision and ready, and no old one is left."""
+    row, presence, up = case.row, case.presence, _up(case)
+    live = [i for i in case.instances if i.phase in LIVE and not i.terminating]
     current = [i for i in live if i.revision == row.revision]
-    up = [i for i in live if i.ready and i.node not in lost_nodes]
-    started = min((i.started_at for i in up if i.started_at), default=row.started_at)
-    if crashes >= MOST_CRASHES and row.spec.priority is not Priority.CRITICAL:
-        return Judgement(
-            State.FAILED, _gave_up(live, crashes), started_at=row.started_at, ended_at=now
-        )
-    if row.state is State.UPDATING:
-        new_up = [i for i in up if i.revision == row.revision]
-        settled = presence is not None and presence.observed_generation >= presence.generation
-        if settled and len(new_up) >= row.spec.replicas and len(live) == len(current):
-            return Judgement(State.RUNNING, started_at=started)
-        why = _worst([i for i in current if not i.ready], row, lost_nodes)
-        return Judgement(State.UPDATING, why or row.reason, started_at=row.started_at)
-    need = max(min(row.spec.min_replicas, row.spec.replicas), 1)
-    if row.state is State.STARTING:
-        if len([i for i in up if i.revision == row.revision]) >= need:
-            return Judgement(State.RUNNING, started_at=started)
-        why = _worst(current, row, lost_nodes) or row.reason
-        return Judgement(
-            State.STARTING,
-            why,
-            unplaced=_unplaced(row, current, now),
-            started_at=row.started_at,
-        )
-    if len(up) >= need:
-        return Judgement(State.RUNNING, started_at=row.started_at or started)
-    down = [i for i in instances if i.phase in LIVE and i not in up]
-    why = _worst(down, row, lost_nodes) or Reason(
+    noticed = presence is not None and presence.observed_generation >= presence.generation
+    ready = [i for i in up if i.revision == row.revision]
+    if noticed and len(ready) >= row.spec.replicas and len(live) == len(current):
+        return Judgement(State.RUNNING, started_at=row.started_at or _first_start(up))
+    why = _worst([i for i in current if i not in ready], case)
+    return Judgement(State.UPDATING, why or row.reason, started_at=row.started_at)
+
+
+def _starting(case: Case) -> Judgement:
+    row = case.row
+    ready = [i for i in _up(case) if i.revision == row.revision]
+    if len(ready) >= _needed(row):
+        return Judgement(State.RUNNING, started_at=row.started_at or _first_start(ready))
+    current = [i for i in case.instances if i.phase in LIVE and i.revision == row.revision]
+    return Judgement(
+        State.STARTING,
+        _worst(current, case) or row.reason,
+        unplaced=_unplaced(case, current),
+        started_at=row.started_at,
+    )
+
+
+def _running(case: Case) -> Judgement:
+    row, up = case.row, _up(case)
+    if len(up) >= _needed(row):
+        return Judgement(State.RUNNING, started_at=row.started_at or _first_start(up))
+    down = [i for i in case.instances if i.phase in LIVE and i not in up]
+    why = _worst(down, case) or Reason(
         Code.STARTING, "None of its copies is there; the cluster starts a new one."
     )
     return Judgement(State.UNHEALTHY, why, started_at=row.started_at)
 
 
-def _job(
-    row: Workload,
-    presence: Presence | None,
-    instances: Sequence[Instance],
-    lost_nodes: Collection[str],
-    now: datetime,
-) -> Judgement:
+def _first_start(instances: Sequence[Instance]) -> datetime | None:
+    return min((i.started_at for i in instances if i.started_at), default=None)
+
+
+def _job(case: Case) -> Judgement:
+    row, presence, instances = case.row, case.presence, case.instances
     job = row.spec.job or JobSpec()
     failed = [i for i in instances if i.phase == "failed"]
     running = [i for i in instances if i.phase == "running"]
-    started = min((i.started_at for i in instances if i.started_at), default=row.started_at)
+    started = _first_start(instances) or row.started_at
     spent = exhausted(job, instances)
     counts = _counts(row, presence, len(running), len(spent))
-    ended = max((i.ended_at for i in instances if i.ended_at), default=now)
+    ended = max((i.ended_at for i in instances if i.ended_at), default=case.now)
     if presence is not None and presence.complete:
         return Judgement(State.SUCCEEDED, None, counts, started_at=started, ended_at=ended)
-    if (presence is not None and presence.failed_why) or _given_up(
-        row, job, presence, instances, spent
-    ):
+    if (presence is not None and presence.failed_why) or _given_up(case, job, spent):
         why = of_failed(row, failed, presence.failed_why if presence is not None else "", spent)
         return Judgement(State.FAILED, why, counts, started_at=started, ended_at=ended)
     if running or (is_array(row) and row.state is State.RUNNING):
-        lost = [i for i in running if i.node in lost_nodes]
-        why = _worst(lost, row, lost_nodes) if len(lost) == len(running) else None
-        return Judgement(State.RUNNING, why, counts, started_at=started)
-    pending = [i for i in instances if i.phase == "pending" and not i.gated]
-    why = _worst(pending, row, lost_nodes) or _again(job, failed) or row.reason
+        lost = [i for i in running if i.node in case.lost_nodes]
+        reason = _worst(lost, case) if len(lost) == len(running) else None
+        return Judgement(State.RUNNING, reason, counts, started_at=started)
+    if any(i.phase == "succeeded" for i in instances) and not is_array(row):
+        return Judgement(row.state, row.reason, counts, started_at=started)  # about to be complete
+    return _job_starting(case, job, failed, counts)
+
+
+def _job_starting(
+    case: Case, job: JobSpec, failed: Sequence[Instance], counts: tuple[tuple[str, int], ...]
+) -> Judgement:
+    row = case.row
+    pending = [i for i in case.instances if i.phase == "pending" and not i.gated]
     return Judgement(
         State.STARTING,
-        why,
+        _worst(pending, case) or _again(job, failed) or row.reason,
         counts,
-        unplaced=not failed and _unplaced(row, pending, now),
-        started_at=started,
+        unplaced=not failed and _unplaced(case, pending),
+        started_at=_first_start(case.instances) or row.started_at,
     )
 
 
-def _given_up(
-    row: Workload,
-    job: JobSpec,
-    presence: Presence | None,
-    instances: Sequence[Instance],
-    spent: frozenset[int],
-) -> bool:
+def _given_up(case: Case, job: JobSpec, spent: frozenset[int]) -> bool:
     """Its own faults are used up; what failed with its node does not count."""
-    if is_array(row):
+    instances = case.instances
+    if is_array(case.row):
         busy = [i for i in instances if i.phase in LIVE and i.index not in spent]
-        succeeded = presence.succeeded if presence is not None else 0
+        succeeded = case.presence.succeeded if case.presence is not None else 0
         return bool(spent) and not busy and succeeded + len(spent) >= job.tasks
     if any(i.reason == "DeadlineExceeded" for i in instances if i.phase == "failed"):
         return True
@@ -183,24 +201,22 @@ def _counts(
     return (("done", done), ("running", running), ("failed", failed), ("total", total))
 
 
-def _unplaced(row: Workload, instances: Sequence[Instance], now: datetime) -> bool:
+def _unplaced(case: Case, instances: Sequence[Instance]) -> bool:
     """Never for what ran before, nor for an array, whose other tasks may run."""
     return (
-        row.started_at is None
-        and not is_array(row)
+        case.row.started_at is None
+        and not is_array(case.row)
         and bool(instances)
         and all(
-            i.unschedulable_since is not None and now - i.unschedulable_since >= UNPLACED
+            i.unschedulable_since is not None and case.now - i.unschedulable_since >= UNPLACED
             for i in instances
         )
     )
 
 
-def _worst(
-    instances: Sequence[Instance], row: Workload, lost_nodes: Collection[str]
-) -> Reason | None:
+def _worst(instances: Sequence[Instance], case: Case) -> Reason | None:
     """The reason of the one that needs a person most; None when none has a word."""
-    reasons = [of_waiting(i, row, lost_nodes) for i in instances]
+    reasons = [of_waiting(i, case.row, case.lost_nodes) for i in instances]
     known = [reason for reason in reasons if reason is not None]
     return min(known, key=lambda reason: _GRAVITY.get(reason.code, 5), default=None)
 

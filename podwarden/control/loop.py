@@ -64,7 +64,7 @@ class Loop:
                 done = await self._turn()
             except FenceLost:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the outer edge of a loop
                 self._complain(error)
                 await self._clock.wait(self._never, back_off)
                 back_off = min(back_off * 2, LAST_BACK_OFF)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from podwarden.control.answers import Gpu, Queued
 from podwarden.control.books import Books
-from podwarden.control.ground import UseCases, find
+from podwarden.control.ground import UseCases, allow_look, find
 from podwarden.control.snapshot import merge_known
 from podwarden.domain.access import User
 from podwarden.domain.event import Event
@@ -32,6 +32,7 @@ class Queries(UseCases):
         after: str = "",
     ) -> tuple[Workload, ...]:
         """Oldest first. after: the id of the last one of the page before (NotFound)."""
+        allow_look(actor)
         return await self._ledger.store.read(
             lambda unit: unit.workloads.list(
                 states=states or None,
@@ -44,6 +45,7 @@ class Queries(UseCases):
         )
 
     async def show(self, actor: User, ref: str, cluster: str = "") -> Workload:
+        allow_look(actor)
         return await self._ledger.store.read(lambda unit: find(unit, ref, cluster))
 
     def verdict(self, workload: str) -> Verdict | None:
@@ -63,6 +65,8 @@ class Queries(UseCases):
         return (presence.address,) if presence is not None and presence.address else ()
 
     async def revisions(self, actor: User, ref: str, cluster: str = "") -> tuple[Revision, ...]:
+        allow_look(actor)
+
         def read(unit: Unit) -> tuple[Revision, ...]:
             return tuple(unit.workloads.revisions(find(unit, ref, cluster).id))
 
@@ -72,6 +76,7 @@ class Queries(UseCases):
         self, actor: User, ref: str, cluster: str = "", *, after: int = 0, limit: int = 200
     ) -> tuple[Event, ...]:
         """Oldest first; also of a deleted workload, by its id."""
+        allow_look(actor)
 
         def read(unit: Unit) -> tuple[Event, ...]:
             try:
@@ -101,6 +106,7 @@ class Queries(UseCases):
 
     async def queue(self, actor: User, cluster: str = "") -> tuple[Queued, ...]:
         """In the order of the last plan; what no plan has seen yet comes last, by age."""
+        allow_look(actor)
         lines: list[Queued] = []
         for name in self._clusters(cluster):
             books = self._ledger.books(name) or (await self._sight(name)).books
@@ -109,6 +115,7 @@ class Queries(UseCases):
 
     async def gpus(self, actor: User, cluster: str = "") -> tuple[Gpu, ...]:
         """Every GPU ever seen, by cluster, node and index."""
+        allow_look(actor)
         found: list[Gpu] = []
         for name in self._clusters(cluster):
             sight = await self._sight(name)
@@ -131,6 +138,7 @@ class Queries(UseCases):
         return tuple(found)
 
     async def nodes(self, actor: User, cluster: str = "") -> tuple[tuple[str, Node], ...]:
+        allow_look(actor)
         found: list[tuple[str, Node]] = []
         for name in self._clusters(cluster):
             sight = await self._sight(name)
@@ -139,6 +147,7 @@ class Queries(UseCases):
 
     async def snapshot(self, actor: User, cluster: str) -> Snapshot:
         """What a plan would be made from now. cluster may be "" where there is one."""
+        allow_look(actor)
         return self._snapshot(await self._sight(self._cluster_for(cluster)))
 
     def _kept(self, cluster: str, books: Books) -> dict[str, str]:

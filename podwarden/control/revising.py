@@ -27,7 +27,7 @@ def with_facts(row: Workload, changes: Mapping[str, str]) -> tuple[tuple[str, st
 
 
 def begun(
-    row: Workload, spec: Spec, placement: Placement | None, mode: str, number: int, now: datetime
+    row: Workload, spec: Spec, placement: Placement | None, *, mode: str, number: int, now: datetime
 ) -> Workload:
     """The row of a started service whose new revision is to be rolled out by `surge` or `recreate`."""
     facts = {

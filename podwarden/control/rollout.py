@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from podwarden.control.charges import is_array
@@ -53,7 +54,7 @@ class Rollout:
         self._settled: set[str] = set()
         self._strangers: set[str] = set()
         self._busy: dict[str, asyncio.Task[None]] = {}
-        self._rest: dict[str, float] = {}
+        self._rest: dict[str, tuple[float, Do | None]] = {}
         self._delay: dict[str, float] = {}
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._holds: tuple[Hold, ...] | None = None
@@ -77,7 +78,7 @@ class Rollout:
     def kick(self, workloads: Iterable[str]) -> None:
         """These were just committed: act now, without waiting for a turn."""
         for workload in workloads:
-            self._start(workload, lambda workload=workload: self._carry_out(workload))
+            self._start(workload, partial(self._carry_out, workload))
 
     def want_holds(self, holds: tuple[Hold, ...]) -> None:
         if holds != self._holds:
@@ -130,7 +131,7 @@ class Rollout:
                 self._drop(row.id)
                 books.drop(row.id)
             elif place >= MOST_ENDED and row.state is not State.STOPPED:
-                self._start(row.id, lambda row=row: self._remove(row))
+                self._start(row.id, partial(self._remove, row), Do.REMOVE)
 
     def _consider(self, row: Workload, seen: Observation) -> bool:
         presence = seen.presences.get(row.id)
@@ -138,9 +139,10 @@ class Rollout:
             self._given[row.id] = wanted(row)
         if as_wanted(row, presence) and self._given.get(row.id) == wanted(row):
             self._settled.add(row.id)
-        if self._step(row, seen).do is Do.NOTHING:
+        do = self._step(row, seen).do
+        if do is Do.NOTHING:
             return False
-        return self._start(row.id, lambda: self._carry_out(row.id))
+        return self._start(row.id, lambda: self._carry_out(row.id), do)
 
     def _step(self, row: Workload, seen: Observation) -> Step:
         given = self._given.get(row.id)
@@ -156,8 +158,11 @@ class Rollout:
 
     # carrying out
 
-    def _start(self, key: str, work: Callable[[], Awaitable[None]]) -> bool:
-        if key in self._busy or self._rest.get(key, 0.0) > self._desk.clock.monotonic():
+    def _start(self, key: str, work: Callable[[], Awaitable[None]], do: Do | None = None) -> bool:
+        if key in self._busy:
+            return False
+        until, same = self._rest.get(key, (0.0, None))
+        if until > self._desk.clock.monotonic() and same in (None, do):
             return False
         task = asyncio.create_task(self._run(key, work), name=f"rollout {key}")
         self._busy[key] = task
@@ -178,7 +183,7 @@ class Rollout:
         else:
             delay = self._delay.get(key, FIRST_BACK_OFF)
             self._delay[key] = min(delay * 2, LAST_BACK_OFF)
-            self._rest[key] = clock.monotonic() + delay
+            self._rest[key] = (clock.monotonic() + delay, None)
         self.hint()
 
     def _break(self, error: BaseException) -> None:
@@ -205,10 +210,10 @@ class Rollout:
             await self._desk.link.scale(row.id, 0, self._desk.fence())
             self._given[row.id] = Target(row.revision, None, running=False)
             self._settled.discard(row.id)
-            self._pause(row.id)
+            self._pause(row.id, Do.SCALE_DOWN)
         elif now.do is Do.GROW:
             await self._desk.link.scale(row.id, tasks_that_may_exist(row), self._desk.fence())
-            self._pause(row.id)
+            self._pause(row.id, Do.GROW)
         elif now.do is Do.REMOVE:
             await self._remove(row)
         elif now.do is Do.FORGET:
@@ -233,11 +238,11 @@ class Rollout:
         await self._desk.link.remove(row.id, keep_volumes=keep, fence=self._desk.fence())
         self._given[row.id] = REMOVED
         self._settled.discard(row.id)
-        self._pause(row.id)
+        self._pause(row.id, Do.REMOVE)
 
-    def _pause(self, key: str) -> None:
-        """The order was given; do not repeat it before the watch could show it."""
-        self._rest[key] = self._desk.clock.monotonic() + REST
+    def _pause(self, key: str, do: Do | None = None) -> None:
+        """The order was given: do not repeat it before the watch could show it. None: do nothing else either."""
+        self._rest[key] = (self._desk.clock.monotonic() + REST, do)
 
     async def _forget(self, row: Workload) -> None:
         def work(entry: Entry) -> None:
@@ -268,7 +273,7 @@ class Rollout:
                 entry.note(saved, EventKind.STATE, reason.text, code=reason.code)
 
         await self._desk.ledger.write(work, fence=self._desk.fence())
-        self._rest[row.id] = self._desk.clock.monotonic() + LAST_BACK_OFF
+        self._rest[row.id] = (self._desk.clock.monotonic() + LAST_BACK_OFF, None)
 
     async def _tell_changed(self, row: Workload, why: str) -> None:
         text = f"Changed outside PodWarden: {why}. It was set back."
@@ -336,8 +341,8 @@ class Rollout:
     def _next(self) -> float:
         """When a rested step may go on."""
         now = self._desk.clock.monotonic()
-        waits = [until - now for until in self._rest.values() if until > now]
-        self._rest = {key: until for key, until in self._rest.items() if until > now}
+        self._rest = {key: rest for key, rest in self._rest.items() if rest[0] > now}
+        waits = [until - now for until, _ in self._rest.values()]
         return min([*waits, CALM])
 
 

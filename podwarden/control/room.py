@@ -30,6 +30,7 @@ class Room:
         link: Link,
         ledger: Ledger,
         clock: Clock,
+        *,
         fence: Callable[[], int],
         render: Renderer,
     ) -> None:

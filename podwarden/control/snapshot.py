@@ -33,9 +33,11 @@ def build(
         owed = owed_to(row, books, seen, lost)
         promised.extend(reserved(row, owed.reserved))
         claimants.extend(_still_wanted(row, owed, seen, past, now))
-    for row in books.queued.values():
-        if may_be_planned(row, books, seen, now):
-            claimants.append(_waiting(row, books, seen, past, now))
+    claimants.extend(
+        _waiting(row, books, seen, past, now)
+        for row in books.queued.values()
+        if may_be_planned(row, books, seen, now)
+    )
     return Snapshot(
         cluster=seen.cluster,
         taken_at=seen.taken_at,

@@ -40,8 +40,12 @@ def of_waiting(instance: Instance, row: Workload, lost_nodes: Collection[str]) -
         return _lost(instance, row)
     if instance.ready or instance.terminating:
         return None
-    if instance.phase == "pending":
-        return _pending(instance, row)
+    return _pending(instance, row) if instance.phase == "pending" else _not_ready(instance, row)
+
+
+def _not_ready(instance: Instance, row: Workload) -> Reason:
+    """It was started, and does not serve."""
+    node = instance.node
     if instance.reason == "OOMKilled":
         return _out_of_memory(row)
     if instance.restarts or instance.reason in ("CrashLoopBackOff", "Error"):

@@ -64,6 +64,8 @@ def step(
         return _stopping(row, presence, given)
     if row.state in ENDED:
         return _ended(row, presence, now)
+    if row.placement is None:
+        return Step(Do.NOTHING)
     return _running(row, presence, given, settled=settled)
 
 
@@ -110,30 +112,29 @@ def _ended(row: Workload, presence: Presence | None, now: datetime) -> Step:
 def _running(
     row: Workload, presence: Presence | None, given: Target | None, *, settled: bool
 ) -> Step:
-    if row.placement is None:
-        return Step(Do.NOTHING)
+    nothing = Step(Do.NOTHING)
     if presence is None:
-        if given == wanted(row) and not settled:
-            return Step(Do.NOTHING)  # given, not yet seen
-        return Step(Do.APPLY, "it was deleted" if settled else "")
-    if presence.deleting:
-        return Step(Do.NOTHING)
-    if presence.complete or presence.failed_why:
-        return Step(Do.NOTHING)
-    if given is not None and _differs(row, given):
+        given_not_seen = given == wanted(row) and not settled
+        return nothing if given_not_seen else Step(Do.APPLY, "it was deleted" if settled else "")
+    if presence.deleting or presence.complete or presence.failed_why:
+        return nothing
+    if _differs(row, given) if given is not None else presence.revision != row.revision:
         return Step(Do.APPLY)
     if presence.revision != row.revision:
-        return Step(Do.NOTHING if given is not None else Do.APPLY)
-    if presence.edited:
-        return Step(Do.APPLY, presence.edited)
-    replicas = row.spec.replicas
-    if row.kind is Kind.SERVICE and presence.desired != replicas and (settled or given is None):
-        return Step(Do.APPLY, f"its copies were set from {replicas} to {presence.desired}")
-    if row.kind is Kind.JOB and presence.suspended and (settled or given is None):
-        return Step(Do.APPLY, "it was suspended")
-    if presence.desired < tasks_that_may_exist(row):
-        return Step(Do.GROW)
-    return Step(Do.NOTHING)
+        return nothing  # given, not yet seen
+    changed = presence.edited or _set_otherwise(row, presence) if settled or given is None else ""
+    if changed or presence.edited:
+        return Step(Do.APPLY, changed or presence.edited)
+    return Step(Do.GROW) if presence.desired < tasks_that_may_exist(row) else nothing
+
+
+def _set_otherwise(row: Workload, presence: Presence) -> str:
+    """What somebody changed, in words; "" when it is as wanted."""
+    if row.kind is Kind.JOB:
+        return "it was suspended" if presence.suspended else ""
+    if presence.desired != row.spec.replicas:
+        return f"its copies were set from {row.spec.replicas} to {presence.desired}"
+    return ""
 
 
 def tasks_that_may_exist(row: Workload) -> int:

@@ -112,7 +112,7 @@ class Updates(UseCases):
         if dry_run or way.how == "nothing":
             return Updated(row, way.how, way.text)
         stored = await self._ledger.write(
-            lambda entry: _commit(entry, row, spec, way, actor.name, note, kind)
+            lambda entry: _commit(entry, row, spec, way, actor=actor.name, note=note, kind=kind)
         )
         return Updated(stored, way.how, way.text)
 
@@ -232,14 +232,21 @@ def _smaller(new: Volume, old: Volume) -> bool:
 
 
 def _commit(
-    entry: Entry, row: Workload, spec: Spec, way: Way, actor: str, note: str, kind: EventKind
+    entry: Entry,
+    row: Workload,
+    spec: Spec,
+    way: Way,
+    *,
+    actor: str,
+    note: str,
+    kind: EventKind,
 ) -> Workload:
     """Conflict STALE: somebody changed it since the way was chosen."""
     number = row.revision + 1
     if way.how == "replace":
         new = replace(row, spec=spec, revision=number, changed_at=entry.now)
     else:
-        new = revising.begun(row, spec, way.placement, way.how, number, entry.now)
+        new = revising.begun(row, spec, way.placement, mode=way.how, number=number, now=entry.now)
     saved = entry.save(new)
     if saved is None:
         raise Conflict(

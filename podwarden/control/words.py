@@ -17,11 +17,13 @@ def devices_by_uuid(nodes: Iterable[Node]) -> dict[str, Device]:
 
 
 def place(slots: Iterable[Slot], devices: Mapping[str, Device]) -> str:
-    """`n3, RTX 3090`; `n4, 2 × RTX A4000`; `n3, RTX 3090 and n5, GTX 1070`; `n2`; "" without slots."""
+    """`n3, RTX 3090`; `n4, 2 RTX A4000`; `n3, RTX 3090 and n5, GTX 1070`; `n2`; "" without slots."""
     parts: Counter[str] = Counter()
     for slot in slots:
         models = Counter(devices[d].model if d in devices else "GPU" for d in slot.devices)
-        gpus = ", ".join(f"{n} × {m}" if n > 1 else m for m, n in sorted(models.items()))
+        gpus = ", ".join(
+            f"{n} \N{MULTIPLICATION SIGN} {m}" if n > 1 else m for m, n in sorted(models.items())
+        )
         parts[f"{slot.node}, {gpus}" if gpus else slot.node] += 1
     said = [f"{part} ({count} times)" if count > 1 else part for part, count in parts.items()]
     if len(said) > 4:

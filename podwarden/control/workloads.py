@@ -84,7 +84,8 @@ class Workloads(Updates, Queries):
                 changed_at=entry.now,
             )
 
-        return await self._order(actor, ref, cluster, EventKind.STOP_ASKED, "Stop asked for", order)
+        told = EventKind.STOP_ASKED, "Stop asked for."
+        return await self._order(actor, ref, cluster, order, told=told)
 
     async def start(self, actor: User, ref: str, cluster: str = "") -> Workload:
         """Into the queue again. Conflict: it has not ended, or is being deleted."""
@@ -110,9 +111,8 @@ class Workloads(Updates, Queries):
                 changed_at=entry.now,
             )
 
-        return await self._order(
-            actor, ref, cluster, EventKind.START_ASKED, "Start asked for", order
-        )
+        told = EventKind.START_ASKED, "Start asked for."
+        return await self._order(actor, ref, cluster, order, told=told)
 
     async def delete(
         self, actor: User, ref: str, cluster: str = "", *, keep_volumes: bool = True
@@ -149,23 +149,23 @@ class Workloads(Updates, Queries):
         def order(row: Workload, entry: Entry) -> Workload:
             return replace(row, spec=replace(row.spec, priority=priority), changed_at=entry.now)
 
-        text = f"Priority set to {priority.word}"
-        return await self._order(actor, ref, cluster, EventKind.PRIORITY, text, order)
+        told = EventKind.PRIORITY, f"Priority set to {priority.word}."
+        return await self._order(actor, ref, cluster, order, told=told)
 
     async def _order(
         self,
         actor: User,
         ref: str,
         cluster: str,
-        kind: EventKind,
-        text: str,
         order: Callable[[Workload, Entry], Workload],
+        *,
+        told: tuple[EventKind, str],
     ) -> Workload:
         def work(entry: Entry) -> Workload:
             row = find(entry.unit, ref, cluster)
             allow(actor, row)
             saved = _saved(entry, order(row, entry))
-            entry.note(saved, kind, f"{text}.", actor=actor.name)
+            entry.note(saved, *told, actor=actor.name)
             return saved
 
         return await self._ledger.write(work)
