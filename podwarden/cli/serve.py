@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import secrets
 import signal
 import socket
 import sys
@@ -17,14 +16,13 @@ import uvicorn
 
 from podwarden import bootstrap
 from podwarden.cli.locks import hold
-from podwarden.errors import Conflict, SetupFailed
+from podwarden.errors import SetupFailed
 from podwarden.settings import Settings
 from podwarden.web.app import create_app
 from podwarden.web.settings import WebSettings
 from podwarden.web.streams import Streams
 
 GRACE = 5  # seconds that open answers get at a stop
-FIRST_USER = "admin"
 
 
 def serve(settings: Settings, lock: Path | None = None) -> None:
@@ -34,6 +32,7 @@ def serve(settings: Settings, lock: Path | None = None) -> None:
         stream=sys.stderr,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request says nothing
     with contextlib.ExitStack() as stack:
         if lock is not None:
             stack.enter_context(hold(lock))
@@ -67,10 +66,10 @@ class Server(uvicorn.Server):
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    app = await bootstrap.build(settings)
+    app = bootstrap.build(settings)
     try:
         await app.start()
-        await _first_user(app.controller, settings)
+        _leave_password(settings.data, app.first_password)
         web = create_app(app.controller, WebSettings(hosts=frozenset(settings.hosts)))
         config = uvicorn.Config(
             web,
@@ -88,22 +87,16 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
         await app.stop()
 
 
-async def _first_user(controller: bootstrap.Controller, settings: Settings) -> None:
-    """Somebody must be able to log in. The password is given, or made up and left in a file of its own."""
-    given = settings.admin_password
-    password = given or secrets.token_urlsafe(18)
-    try:
-        await controller.access.first_user(FIRST_USER, password)
-    except Conflict:
+def _leave_password(data: Path, password: str) -> None:
+    """Somebody must be able to log in: a password that was made up goes to a file of its own."""
+    if not password:
         return
-    if given:
-        return
-    file = settings.data / "first-password"
+    file = data / "first-password"
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(password + "\n")
     print(
-        f"The first user is {FIRST_USER}; the password is in {file}. Log in and change it: podwarden user passwd"
+        f"The first user is {bootstrap.FIRST_USER}; the password is in {file}. Log in and change it: podwarden user passwd"
     )
 
 
