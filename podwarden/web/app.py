@@ -154,7 +154,7 @@ async def _unexpected(_: Request, __: Exception) -> Response:
     answer = problems.problem(
         500,
         "INTERNAL",
-        "PodWarden made a mistake; its log says more. Nothing was changed by halves: try again.",
+        "PodWarden made a mistake; its log says more. Look at what was done before asking again.",
     )
     for name, value in guard.SECURITY_HEADERS.items():
         answer.headers.setdefault(name, value)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from controller_double import ControllerDouble
+from served import Served
 
 from podwarden.web.app import create_app
 from podwarden.web.settings import WebSettings
@@ -44,3 +45,9 @@ def connect(web):
 async def admin(connect, control):
     async with connect(control.token("admin")) as client:
         yield client
+
+
+@pytest.fixture
+def served(control):
+    with Served(control, WebSettings(heartbeat_s=0.2, most_streams_each=3)) as server:
+        yield server

@@ -24,7 +24,16 @@ def is_problem(answer, status: int, code: str) -> dict:
 
 @pytest.mark.parametrize(
     "body",
-    [b"{", b"nope", b"[" * 100_000, b"\xff\xfe", b'{"template": "ollama"', b'{"a": ' * 5000, b"1" * 6000, b"{'a': 1}"],
+    [
+        b"{",
+        b"nope",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b'{"template": "ollama"',
+        b'{"a": ' * 5000,
+        b"1" * 6000,
+        b"{'a': 1}",
+    ],
     ids=["open", "word", "deep list", "not utf-8", "cut", "deep object", "huge number", "python"],
 )
 async def test_what_is_no_json_is_said_to_be_none(admin, control, body):
@@ -33,7 +42,9 @@ async def test_what_is_no_json_is_said_to_be_none(admin, control, body):
     assert not control.workloads.rows
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/yaml", "", "json"])
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "application/yaml", "", "json"]
+)
 async def test_another_content_type_is_refused(admin, control, kind):
     body = json.dumps({"template": "ollama"})
     answer = await admin.post("/api/v1/workloads", content=body, headers={"Content-Type": kind})
@@ -116,9 +127,7 @@ async def test_each_faulty_field_is_named_with_its_fix(admin, control, body, fie
 
 
 async def test_lone_surrogates_are_no_text(admin, control):
-    answer = await admin.post(
-        "/api/v1/workloads", content=b'{"template": "\\ud800"}', headers=JSON
-    )
+    answer = await admin.post("/api/v1/workloads", content=b'{"template": "\\ud800"}', headers=JSON)
     assert answer.status_code in (400, 404, 422)
     answer = await admin.post(
         "/api/v1/workloads", content=b'{"file": "name: \\ud800"}', headers=JSON
@@ -205,7 +214,17 @@ async def test_allow_lists_every_method_of_an_address(admin):
 
 
 @pytest.mark.parametrize(
-    "ref", ["..", "%2e%2e", "..%2f..%2fetc%2fpasswd", "a%00b", "%F0%9F%92%A9", "x" * 300, "'; drop table", "%0d%0aa:b"]
+    "ref",
+    [
+        "..",
+        "%2e%2e",
+        "..%2f..%2fetc%2fpasswd",
+        "a%00b",
+        "%F0%9F%92%A9",
+        "x" * 300,
+        "'; drop table",
+        "%0d%0aa:b",
+    ],
 )
 async def test_strange_names_find_nothing(admin, ref):
     answer = await admin.get(f"/api/v1/workloads/{ref}")
@@ -284,34 +303,55 @@ async def test_a_workloads_whole_life(admin, control):
     assert [g["free_mib"] for g in gpus if g["held_by"]] == [0]
     answer = await admin.put("/api/v1/workloads/ollama/priority", json={"priority": "high"})
     assert answer.json()["priority"] == "high"
-    refused = await admin.put("/api/v1/workloads/ollama", json={"template": "ollama", "vram": "6GB"})
+    refused = await admin.put(
+        "/api/v1/workloads/ollama", json={"template": "ollama", "vram": "6GB"}
+    )
     assert refused.json()["code"] == "UPDATE_NEEDS_DOWNTIME"
     done = await admin.put(
         "/api/v1/workloads/ollama", json={"template": "ollama", "vram": "6GB", "recreate": True}
     )
     assert done.json()["workload"]["revision"] == 2
-    assert (await admin.post("/api/v1/workloads/ollama/rollback", json={})).json()["workload"]["revision"] == 3
+    assert (await admin.post("/api/v1/workloads/ollama/rollback", json={})).json()["workload"][
+        "revision"
+    ] == 3
     assert len((await admin.get("/api/v1/workloads/ollama/revisions")).json()) == 3
-    assert (await admin.get("/api/v1/workloads/ollama/events")).json()["items"][0]["kind"] == "submitted"
+    assert (await admin.get("/api/v1/workloads/ollama/events")).json()["items"][0][
+        "kind"
+    ] == "submitted"
     assert (await admin.post("/api/v1/workloads/ollama/stop")).json()["state"] == "stopping"
     assert (await admin.delete("/api/v1/workloads/ollama")).status_code == 202
     is_problem(await admin.get("/api/v1/workloads/ollama"), 404, "NOT_FOUND")
 
 
 async def test_clusters_and_users(admin, connect, control):
-    made = await admin.post("/api/v1/clusters", json={"name": "home", "kubeconfig": "apiVersion: v1"})
+    made = await admin.post(
+        "/api/v1/clusters", json={"name": "home", "kubeconfig": "apiVersion: v1"}
+    )
     assert made.json()["taken_over"] == ["ollama"]
     assert [c["name"] for c in (await admin.get("/api/v1/clusters")).json()] == ["demo", "home"]
-    assert (await admin.get("/api/v1/clusters/home/kubeconfig")).headers["content-type"].startswith("application/yaml")
+    assert (
+        (await admin.get("/api/v1/clusters/home/kubeconfig"))
+        .headers["content-type"]
+        .startswith("application/yaml")
+    )
     assert (await admin.delete("/api/v1/clusters/home")).status_code == 204
     is_problem(await admin.get("/api/v1/clusters/home"), 404, "NOT_FOUND")
-    made = await admin.post("/api/v1/users", json={"name": "new", "role": "viewer", "password": "long enough"})
+    made = await admin.post(
+        "/api/v1/users", json={"name": "new", "role": "viewer", "password": "long enough"}
+    )
     assert made.json() == {**made.json(), "name": "new", "role": "viewer", "disabled": False}
-    assert (await admin.put("/api/v1/users/new/password", json={"password": "longer yet"})).status_code == 204
+    assert (
+        await admin.put("/api/v1/users/new/password", json={"password": "longer yet"})
+    ).status_code == 204
     assert control.access.passwords["new"] == "longer yet"
     assert (await admin.delete("/api/v1/users/new")).status_code == 204
     assert (await admin.get("/api/v1/status")).json()["leading"] is True
-    assert [n["name"] for n in (await admin.get("/api/v1/nodes")).json()] == ["n2", "n3", "n4", "n5"]
+    assert [n["name"] for n in (await admin.get("/api/v1/nodes")).json()] == [
+        "n2",
+        "n3",
+        "n4",
+        "n5",
+    ]
     assert (await admin.get("/api/v1/snapshot")).json()["format"].startswith("podwarden/snapshot")
 
 
@@ -319,6 +359,8 @@ async def test_plan_previews_files_and_stores_nothing(admin, control):
     file = "name: x\nkind: service\nimage: nginx\ngpu: {vram: 16GB}\n"
     answer = await admin.post("/api/v1/plan", json={"files": [{"source": "x.yaml", "text": file}]})
     assert answer.json()[0]["placement"]["slots"][0]["node"] == "n4"
-    bad = await admin.post("/api/v1/plan", json={"files": [{"source": "x.yaml", "text": "name: x"}]})
+    bad = await admin.post(
+        "/api/v1/plan", json={"files": [{"source": "x.yaml", "text": "name: x"}]}
+    )
     assert "x.yaml" in is_problem(bad, 422, "INVALID")["detail"]
     assert not control.workloads.rows

@@ -1,0 +1,5 @@
+"""`python -m podwarden.cli`: the same as `podwarden`."""
+
+from podwarden.cli.main import main
+
+main()
