@@ -18,7 +18,7 @@ def taken_over(
     """The row and all revisions, the current one last."""
     presence = main_part(seen.presences.get(found.id))
     instances = seen.instances.get(found.id, ())
-    state = _state(found, presence)
+    state = _state(found, presence, instances)
     desire = Desire.STOP if state is State.STOPPED else found.desire
     started = min((i.started_at for i in instances if i.started_at), default=None)
     ended = max((i.ended_at for i in instances if i.ended_at), default=now)
@@ -47,7 +47,7 @@ def taken_over(
     return row, tuple(known[number] for number in sorted(known) if number <= found.revision)
 
 
-def _state(found: Adopted, presence: Presence | None) -> State:
+def _state(found: Adopted, presence: Presence | None, instances: Sequence[Instance]) -> State:
     if found.desire is Desire.DELETE:
         return State.STOPPING
     if presence is None or found.placement is None:
@@ -57,7 +57,9 @@ def _state(found: Adopted, presence: Presence | None) -> State:
     if presence.failed_why:
         return State.FAILED
     halted = presence.suspended if found.spec.kind is Kind.JOB else presence.desired == 0
-    return State.STOPPED if halted or found.desire is Desire.STOP else State.RUNNING
+    if halted or found.desire is Desire.STOP:
+        return State.STOPPED
+    return State.RUNNING if any(i.started_at for i in instances) else State.STARTING
 
 
 def _nodes(instances: Sequence[Instance]) -> tuple[str, ...]:

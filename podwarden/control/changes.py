@@ -155,7 +155,7 @@ def _turn_back(entry: Entry, row: Workload, number: int, why: str) -> Workload |
 def _now_running(row: Workload, where: str, now: datetime) -> Iterator[Said]:
     if row.state is State.UPDATING:
         yield EventKind.UPDATED, f"Revision {row.revision} runs on {where}.", ""
-    elif row.state is State.STARTING:
+    elif row.state is State.STARTING and row.started_at is None:
         since = row.queued_at or row.created_at
         text = f"Running on {where}, {show_duration((now - since).total_seconds())} after it was queued."
         yield EventKind.STATE, text, ""

@@ -52,7 +52,7 @@ def _not_ready(instance: Instance, row: Workload) -> Reason:
         code = f" with exit code {instance.exit_code}" if instance.exit_code is not None else ""
         return Reason(
             Code.CRASH_LOOPING,
-            f"On {node} its program ended{code}; it was started again {_times(instance.restarts)}.",
+            f"On {node} its program ended{code}; {_restarts(instance.restarts)}.",
             "Its logs say why.",
         )
     if instance.reason == "Unhealthy" and row.state in (State.RUNNING, State.UNHEALTHY):
@@ -150,6 +150,10 @@ def _exit(instance: Instance | None) -> str:
     if instance is None or instance.exit_code is None:
         return ""
     return f" The last exit code was {instance.exit_code}."
+
+
+def _restarts(count: int) -> str:
+    return f"it was started again {_times(count)}" if count else "it is started again"
 
 
 def _times(count: int) -> str:
