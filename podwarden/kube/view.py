@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from podwarden.domain.inventory import Capabilities, Device, Holding, Node
 from podwarden.domain.observation import Instance, Observation, Presence
@@ -45,6 +46,9 @@ class View:
         self._lan = ""
         self._foreign: tuple[ForeignDemand, ...] = ()
         self._volume_nodes: dict[str, str] = {}
+        self._nodes: tuple[Node, ...] = ()
+        self._holdings: tuple[Holding, ...] = ()
+        self._kinds: tuple[Device, ...] = ()  # one device for each way in which drivers differ
         self._last: tuple[Health, Observation] | None = None
 
     def observation(self, health: Health, now: datetime) -> Observation:
@@ -63,10 +67,10 @@ class View:
             complete=health.complete,
             reachable=health.reachable,
             trouble=health.trouble,
-            nodes=tuple(self._built_nodes[name] for name in sorted(self._built_nodes)),
-            holdings=self._holdings(),
+            nodes=self._nodes,
+            holdings=self._holdings,
             foreign=self._foreign,
-            capabilities=self._capabilities(health),
+            capabilities=self._able(health),
             instances=dict(self._built_instances),
             presences=dict(self._built_presences),
             holds=tuple(sorted(ix.rules.values())),
@@ -86,7 +90,9 @@ class View:
         for workload in ix.dirty.workloads:
             self._refresh_instances(workload)
         if ix.dirty.nodes:
-            self._refresh_lan()
+            self._gather_nodes()
+        if ix.dirty.nodes or ix.dirty.claims:
+            self._gather_holdings()
         for workload in ix.dirty.presences:
             self._refresh_presence(workload)
         if ix.dirty.foreign:
@@ -161,10 +167,22 @@ class View:
             devices=devices,
         )
 
-    def _holdings(self) -> tuple[Holding, ...]:
-        by_claims = (held for key in self._holding_order for held in self._built_holdings[key])
-        classic = (held for node in sorted(self._classic) for held in self._classic[node])
-        return (*by_claims, *classic)
+    def _gather_nodes(self) -> None:
+        """All nodes in order, what their devices can do, and where a node port can be reached."""
+        self._nodes = tuple(self._built_nodes[name] for name in sorted(self._built_nodes))
+        ways = {(d.dra_driver, d.whole_only): d for node in self._nodes for d in node.devices}
+        self._kinds = tuple(ways[way] for way in sorted(ways))
+        reachable = [node for node in self._nodes if node.address]
+        ready = [node for node in reachable if node.ready]
+        lan = next((node.address for node in ready or reachable), "")
+        if lan != self._lan:
+            self._lan = lan
+            self._index.dirty.presences |= self._index.own_parts.keys()
+
+    def _gather_holdings(self) -> None:
+        by_claims = map(self._built_holdings.__getitem__, self._holding_order)
+        classic = (self._classic[node] for node in sorted(self._classic))
+        self._holdings = tuple(chain(chain.from_iterable(by_claims), chain.from_iterable(classic)))
 
     def _refresh_instances(self, workload: str) -> None:
         """A tuple that says the same stays the same object: readers skip it by identity."""
@@ -207,15 +225,6 @@ class View:
         elif self._built_presences.get(workload) != made:
             self._built_presences[workload] = made
 
-    def _refresh_lan(self) -> None:
-        """Where a node port can be reached, when no load balancer says so."""
-        nodes = [node for _, node in sorted(self._built_nodes.items()) if node.address]
-        ready = [node for node in nodes if node.ready]
-        lan = next((node.address for node in ready or nodes), "")
-        if lan != self._lan:
-            self._lan = lan
-            self._index.dirty.presences |= self._index.own_parts.keys()
-
     def _refresh_foreign(self) -> None:
         ix = self._index
         labels = [(key[1], dict(facts.node.labels)) for key, facts in ix.nodes.items()]
@@ -241,6 +250,5 @@ class View:
                     found[f"{claim.workload}/{claim.volume}"] = node
         self._volume_nodes = found
 
-    def _capabilities(self, health: Health) -> Capabilities:
-        devices = [device for node in self._built_nodes.values() for device in node.devices]
-        return capabilities(devices, health.version, health.served)
+    def _able(self, health: Health) -> Capabilities:
+        return capabilities(self._kinds, health.version, health.served)
