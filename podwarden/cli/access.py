@@ -70,7 +70,7 @@ def token_create(
 
 @token.command("list")
 def token_list(output: Output = Format.TEXT) -> None:
-    """Your tokens, without their secrets."""
+    """Your tokens, for admins all tokens; never their secrets."""
     with Api() as api:
         found = api.get("tokens")
     if output is Format.JSON:
@@ -79,6 +79,7 @@ def token_list(output: Output = Format.TEXT) -> None:
     rows = [
         (
             t["id"],
+            t["user"],
             t["label"] or ("page login" if t["session"] else ""),
             since(t["created_at"]) + " ago",
             since(t["last_used_at"]) + (" ago" if t["last_used_at"] else ""),
@@ -86,7 +87,7 @@ def token_list(output: Output = Format.TEXT) -> None:
         )
         for t in found
     ]
-    say(table(("ID", "LABEL", "CREATED", "LAST USED", "EXPIRES (UTC)"), rows))
+    say(table(("ID", "USER", "LABEL", "CREATED", "LAST USED", "EXPIRES (UTC)"), rows))
 
 
 @token.command("revoke")

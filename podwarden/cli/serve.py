@@ -69,7 +69,6 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     app = bootstrap.build(settings)
     try:
         await app.start()
-        _leave_password(settings.data, app.first_password)
         web = create_app(app.controller, WebSettings(hosts=frozenset(settings.hosts)))
         config = uvicorn.Config(
             web,
@@ -81,22 +80,23 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
             timeout_graceful_shutdown=GRACE,
         )
         host, port = listener.getsockname()[:2]
+        _keep_password(settings.data / "first-password", app.first_password)
         print(f"PodWarden is running at http://{_shown(host)}:{port}", flush=True)
         await Server(config, web.state.context.streams).serve(sockets=[listener])
     finally:
         await app.stop()
 
 
-def _leave_password(data: Path, password: str) -> None:
-    """Somebody must be able to log in: a password that was made up goes to a file of its own."""
+def _keep_password(file: Path, password: str) -> None:
+    """A password that was made up is left in a file of its own, never in a log."""
     if not password:
         return
-    file = data / "first-password"
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as out:
         out.write(password + "\n")
     print(
-        f"The first user is {bootstrap.FIRST_USER}; the password is in {file}. Log in and change it: podwarden user passwd"
+        f"The first user is {bootstrap.FIRST_USER}; the password is in {file}. "
+        "Log in, then change it: podwarden user passwd"
     )
 
 

@@ -40,7 +40,9 @@ async def logout(token: OwnToken, ctx: Ctx) -> None:
     await ctx.controller.access.logout(token)
 
 
-@router.get("/tokens", tags=["access"], summary="Your tokens, without their secrets")
+@router.get(
+    "/tokens", tags=["access"], summary="Your tokens, for admins all; without their secrets"
+)
 async def tokens(actor: Actor, ctx: Ctx) -> list[shapes.TokenShape]:
     return [views.token(t) for t in await ctx.controller.access.tokens(actor)]
 
