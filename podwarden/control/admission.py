@@ -15,6 +15,7 @@ from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn
 from podwarden.control.rollout import Rollout
 from podwarden.domain.event import EventKind
+from podwarden.domain.observation import Observation
 from podwarden.domain.placement import Placement, Plan, Slot, Snapshot
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import Desire, State, Workload
@@ -43,6 +44,7 @@ class Admission:
         self._desk = desk
         self._rollout = rollout
         self._last = (-1, -1)
+        self._grounds: tuple[object, ...] = ()
         self._deadline: datetime | None = None
         self._written: dict[str, datetime] = {}
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
@@ -61,12 +63,17 @@ class Admission:
         seen = desk.link.observe()
         now = desk.clock.now()
         at = desk.books.revision
-        if (at, seen.revision) == self._last and (self._deadline is None or now < self._deadline):
+        if (at, seen.revision) == self._last and not self._is_due(now):
             return Turn(again=self._sleep(now))
         await desk.past.know(list(desk.books.queued.values()))
         view = snapshot.build(desk.books, seen, desk.known, desk.past, now.astimezone())
+        grounds = _grounds(view, seen)
+        if grounds == self._grounds and not self._is_due(now):
+            self._last = (at, seen.revision)
+            self._answer(at)
+            return Turn(again=self._sleep(now))
         plan = await _think(view, now)
-        self.plan = plan
+        self.plan, self._grounds = plan, grounds
         self._deadline = self._next_deadline(plan, now)
         admitted = 0
         if seen.complete and seen.reachable:
@@ -79,6 +86,9 @@ class Admission:
         self._last = (at + admitted + changed, seen.revision)
         self._answer(at)
         return Turn(_said(admitted, len(books.queued), changed), self._sleep(now))
+
+    def _is_due(self, now: datetime) -> bool:
+        return self._deadline is not None and now >= self._deadline
 
     def _answer(self, revision: int) -> None:
         for wanted, waiter in self._waiters:
@@ -172,7 +182,23 @@ class Admission:
         return min(max((self._deadline - now).total_seconds(), 0.05), LONGEST_SLEEP)
 
 
+def _grounds(view: Snapshot, seen: Observation) -> tuple[object, ...]:
+    """What a plan depends on besides the time: equal grounds, the same plan."""
+    held = (seen.holdings, seen.holds, seen.foreign, seen.capabilities)
+    return (
+        view.claimants,
+        view.reserved,
+        view.nodes,
+        view.mix,
+        seen.complete,
+        seen.reachable,
+        held,
+    )
+
+
 async def _think(view: Snapshot, now: datetime) -> Plan:
+    if not view.claimants:
+        return Plan()
     if len(view.claimants) > BIG_QUEUE:
         return await asyncio.to_thread(scheduling.plan, view, now)
     return scheduling.plan(view, now)
