@@ -26,7 +26,7 @@ from podwarden.cli.demo_fleet import nodes_of
 from podwarden.cli.failure import NOT_REACHABLE, Failure, Gone
 from podwarden.cli.locks import hold
 from podwarden.errors import Invalid, SetupFailed
-from podwarden.simulator.engine import Engine, EngineStatus
+from podwarden.simulator.engine import Engine, EngineOptions, EngineStatus
 from podwarden.simulator.engine_build import engine_binary
 
 USER = "admin"
@@ -62,10 +62,16 @@ class Running:
 
 
 class Demo:
-    """folder: everything of it."""
+    """folder: everything of it. options: of the engine. bare: nothing is deployed, and the command line does
+    not learn of it (`demo --once` keeps to itself).
+    """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, options: EngineOptions | None = None, *, bare: bool = False
+    ) -> None:
         self._folder = folder
+        self._options = options
+        self._bare = bare
         self._engine = Engine(folder / "engine")
         self._control = Background("podwarden", folder)
         self._fleet = Background("nodes", folder)
@@ -94,8 +100,9 @@ class Demo:
             stopped = [self._control.stop(), self._fleet.stop()]
             stopped.append(self._engine.status().running)
             self._engine.stop()
-            with contextlib.suppress(FileNotFoundError):
-                credentials.forget(self._state()["url"])
+            if not self._bare:
+                with contextlib.suppress(FileNotFoundError):
+                    credentials.forget(self._state()["url"])
         return any(stopped)
 
     # ---- the parts
@@ -105,7 +112,7 @@ class Demo:
             return
         with _patience(tell):
             engine_binary()
-        self._engine.start()
+        self._engine.start(self._options)
 
     def _start_control(self, wanted: int, tell: Tell) -> str:
         if self._control.running:
@@ -148,11 +155,12 @@ class Demo:
     def _furnish(self, url: str, engine: EngineStatus) -> None:
         """A token for the command line, the cluster, and something to look at."""
         with Api(Target(url, "")) as api:
-            session = api.post("session", body={"name": USER, "password": self._password()})
+            session = api.post("session", body={"name": USER, "password": self.password()})
         with Api(Target(url, session["token"])) as api:
-            self._log_in(api, url)
             self._adopt(api, engine)
-            self._deploy_first(api)
+            if not self._bare:
+                self._log_in(api, url)
+                self._deploy_first(api)
             api.delete("session")
 
     def _log_in(self, api: Api, url: str) -> None:
@@ -193,11 +201,15 @@ class Demo:
         return Running(url, version, USER, str(self._password_file), already)
 
     @property
+    def kubeconfig(self) -> Path:
+        return self._engine.kubeconfig
+
+    def password(self) -> str:
+        return self._password_file.read_text(encoding="utf-8").strip()
+
+    @property
     def _password_file(self) -> Path:
         return self._folder / "password"
-
-    def _password(self) -> str:
-        return self._password_file.read_text(encoding="utf-8").strip()
 
     def _environment(self) -> dict[str, str]:
         """None of the caller's PodWarden settings: the demo is its own."""
