@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ NAME = "podwarden-engine"
 # A cold build leaves 2.5 GB in Go's caches; the binary has 180 MB.
 FREE_FOR_BUILD = 4 << 30
 BUILD_SECONDS = 3600.0
+# Builds of other sources that nobody used for this long are removed when a new one is made.
+KEEP_SECONDS = 7 * 24 * 3600.0
 TAIL_LINES = 15
 
 _STAGING_VERSION = "k8s.io/component-base/version"
@@ -55,6 +58,8 @@ def engine_binary(source: Path | None = None, cache: Path | None = None) -> Path
     digest = source_hash(source)
     binary = cache / digest / NAME
     if _is_built(binary, digest):
+        with contextlib.suppress(OSError):  # a cache that is only read from serves as well
+            os.utime(binary)
         return binary
     with _locked(cache, digest):
         if not _is_built(binary, digest):  # another process may have built it meanwhile
@@ -155,6 +160,15 @@ def _build(source: Path, cache: Path, digest: str, binary: Path) -> None:
             )
         binary.parent.mkdir(exist_ok=True)
         made.replace(binary)
+    _forget_unused(cache)
+
+
+def _forget_unused(cache: Path) -> None:
+    """Each build has 180 MB. An engine that runs from a removed file goes on."""
+    for old in cache.glob(f"*/{NAME}"):
+        if time.time() - old.stat().st_mtime > KEEP_SECONDS:
+            shutil.rmtree(old.parent, ignore_errors=True)
+            (cache / f"{old.parent.name}.lock").unlink(missing_ok=True)
 
 
 def _linker_flags(source: Path, digest: str) -> str:

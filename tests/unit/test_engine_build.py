@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,24 @@ def test_a_damaged_binary_is_built_anew(source: Path, cache: Path, go: FakeGo) -
     binary.write_text("half of it")
     assert engine_binary(source, cache) == binary
     assert go.builds == 2
+
+
+def test_builds_that_nobody_uses_are_forgotten(source: Path, cache: Path, go: FakeGo) -> None:
+    sources = source / "main.go"
+    texts = [f"package main // {n}\n" for n in range(3)]
+    builds = []
+    for text in texts[:2]:
+        sources.write_text(text)
+        builds.append(engine_binary(source, cache))
+    unused, used = builds
+    long_ago = time.time() - engine_build.KEEP_SECONDS - 60
+    for path in builds:
+        os.utime(path, (long_ago, long_ago))
+    assert engine_binary(source, cache) == used  # using it is what keeps it
+    sources.write_text(texts[2])
+    engine_binary(source, cache)
+    assert used.exists()
+    assert not unused.parent.exists()
 
 
 def test_a_failed_build_says_the_last_lines_and_leaves_nothing(
