@@ -6,13 +6,14 @@ GPU); an instance on a lost node is charged once more elsewhere, as a displaced 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from podwarden.domain.inventory import DEVICE_SHARES
 from podwarden.domain.observation import Instance, Presence
 from podwarden.domain.placement import Placement, Reserved, Slot
-from podwarden.domain.workload import Kind, Workload
+from podwarden.domain.workload import JobSpec, Kind, Workload
 
 LIVE = frozenset({"pending", "running"})
 
@@ -55,7 +56,7 @@ def charge(
     if placement is None:
         return Charge()
     if is_array(workload):
-        return _array(presence, instances, opened, grants)
+        return _array(workload, presence, instances, opened=opened, grants=grants)
     if workload.kind is Kind.JOB:
         return _job(placement, presence, instances, granted=granted)
     return _service(workload, placement, instances, lost_nodes)
@@ -95,6 +96,32 @@ def unmatched(slots: Iterable[Slot], instances: Iterable[Instance]) -> list[Slot
     return left
 
 
+def gated_tasks(
+    workload: Workload, instances: Collection[Instance], opened: Collection[str]
+) -> list[Instance]:
+    """Instances of an array whose gates may be opened, by task; not of tasks that failed for good."""
+    gated = [i for i in instances if i.gated and not i.terminating and i.name not in opened]
+    if gated:
+        spent = exhausted(workload.spec.job or JobSpec(), instances)
+        gated = [i for i in gated if i.index not in spent]
+    return sorted(gated, key=lambda i: (i.index if i.index is not None else 0, i.name))
+
+
+def exhausted(job: JobSpec, instances: Collection[Instance]) -> frozenset[int]:
+    """Indexes of an array that failed by their own fault more often than `retries` allows, or ran too long."""
+    failures: Counter[int] = Counter()
+    for instance in instances:
+        if instance.phase == "failed" and instance.index is not None:
+            if instance.reason == "DeadlineExceeded":
+                failures[instance.index] += job.retries + 1
+            elif instance.user_failure:
+                failures[instance.index] += 1
+    done = {i.index for i in instances if i.phase == "succeeded"}
+    return frozenset(
+        index for index, n in failures.items() if n > job.retries and index not in done
+    )
+
+
 def _service(
     workload: Workload,
     placement: Placement,
@@ -132,8 +159,10 @@ def _job(
 
 
 def _array(
+    workload: Workload,
     presence: Presence | None,
     instances: Collection[Instance],
+    *,
     opened: Mapping[str, Slot],
     grants: Sequence[Slot],
 ) -> Charge:
@@ -141,14 +170,11 @@ def _array(
         return Charge()
     used: list[Slot] = []
     waiting: list[Slot] = []
-    gated: list[Instance] = []
     for instance in instances:
         if instance.phase not in LIVE:
             continue
         slot = opened.get(instance.name)
         if slot is None and instance.gated:
-            if not instance.terminating:
-                gated.append(instance)
             continue
         slot = slot or Slot(instance.node, instance.devices)
         used.append(slot)
@@ -158,5 +184,5 @@ def _array(
         reserved=(*waiting, *grants),
         used=(*used, *grants),
         promised=len(grants),
-        gated=tuple(gated),
+        gated=tuple(gated_tasks(workload, instances, opened)),
     )

@@ -5,12 +5,11 @@ Texts carry no growing numbers, so that a row is rewritten only when something h
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from podwarden.control.charges import LIVE, is_array
+from podwarden.control.charges import LIVE, exhausted, is_array
 from podwarden.control.symptoms import of_failed, of_waiting
 from podwarden.control.target import main_part
 from podwarden.domain.observation import Instance, Presence
@@ -61,21 +60,6 @@ def judge(case: Case) -> Judgement:
     if row.state is State.UPDATING:
         return _updating(case)
     return _starting(case) if row.state is State.STARTING else _running(case)
-
-
-def exhausted(job: JobSpec, instances: Sequence[Instance]) -> frozenset[int]:
-    """Indexes of an array that failed by their own fault more often than `retries` allows, or ran too long."""
-    failures: Counter[int] = Counter()
-    for instance in instances:
-        if instance.phase == "failed" and instance.index is not None:
-            if instance.reason == "DeadlineExceeded":
-                failures[instance.index] += job.retries + 1
-            elif instance.user_failure:
-                failures[instance.index] += 1
-    done = {i.index for i in instances if i.phase == "succeeded"}
-    return frozenset(
-        index for index, n in failures.items() if n > job.retries and index not in done
-    )
 
 
 def _stopping(case: Case) -> Judgement:

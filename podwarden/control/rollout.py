@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from podwarden.control.charges import is_array
+from podwarden.control.charges import gated_tasks, is_array
 from podwarden.control.desk import Desk
 from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn, guarded
@@ -299,8 +299,7 @@ class Rollout:
             del opened[name]
         if not grants or row.desire is not Desire.RUN:
             return False
-        gated = [i for i in here.values() if i.gated and not i.terminating and i.name not in opened]
-        gated.sort(key=lambda i: (i.index if i.index is not None else 0, i.name))
+        gated = gated_tasks(row, here.values(), opened)
         pairs = [(i.name, slot) for i, slot in zip(gated, grants, strict=False)]
         if not pairs:
             return False

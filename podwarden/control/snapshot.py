@@ -55,11 +55,12 @@ def build(
 
 
 def may_be_planned(row: Workload, books: Books, seen: Observation, now: datetime) -> bool:
-    """Not while it is parked, nor while an earlier run of a job still leaves the cluster."""
+    """Not while it is parked, nor while an earlier job or start still leaves the cluster."""
     parked = books.parked.get(row.id)
     if parked is not None and parked[0] > now:
         return False
-    return row.kind is not Kind.JOB or main_part(seen.presences.get(row.id)) is None
+    fresh = row.kind is Kind.JOB or row.started_at is None
+    return not fresh or main_part(seen.presences.get(row.id)) is None
 
 
 def claimant(

@@ -81,10 +81,10 @@ def main_part(presence: Presence | None) -> Presence | None:
 
 
 def _queued(row: Workload, presence: Presence | None) -> Step:
-    """Nothing of it runs: an earlier job leaves, an earlier service stays at none."""
+    """Nothing of it runs: a job or a start that went nowhere leaves, a service that ran stays at none."""
     if presence is None or presence.deleting:
         return Step(Do.NOTHING)
-    if row.kind is Kind.JOB:
+    if row.kind is Kind.JOB or row.started_at is None:
         return Step(Do.REMOVE)
     return Step(Do.SCALE_DOWN if presence.desired else Do.NOTHING)
 
