@@ -18,6 +18,7 @@ from podwarden.simulator.fleet_file import DEFAULT, SimulatedNode, read_node_fil
 from podwarden.simulator.fleet_openb import read_openb
 from podwarden.simulator.fleet_volumes import VolumeBinder
 
+log = logging.getLogger(__name__)
 AGAIN = 1.0  # seconds between two tries to reach the engine
 
 
@@ -28,8 +29,8 @@ def nodes_of(file: Path | None) -> tuple[SimulatedNode, ...]:
     return read_openb(text, path.name) if path.suffix == ".csv" else read_node_file(text, path.name)
 
 
-async def keep(kubeconfig: Path, nodes: tuple[SimulatedNode, ...]) -> None:
-    client = Client(read_kubeconfig(kubeconfig.read_text(encoding="utf-8")))
+async def keep(kubeconfig: str, nodes: tuple[SimulatedNode, ...]) -> None:
+    client = Client(read_kubeconfig(kubeconfig))
     try:
         await _started(Fleet(client, nodes))
         print("The nodes are there.", flush=True)
@@ -43,13 +44,13 @@ async def _started(fleet: Fleet) -> None:
         try:
             await fleet.start()
         except* PodWardenError as errors:
-            logging.warning("The nodes could not be made yet: %s", errors.exceptions[0])
+            log.warning("The nodes could not be made yet: %s", errors.exceptions[0])
             await asyncio.sleep(AGAIN)
         else:
             return
 
 
-async def _until_told(kubeconfig: Path, nodes: tuple[SimulatedNode, ...]) -> None:
+async def _until_told(kubeconfig: str, nodes: tuple[SimulatedNode, ...]) -> None:
     task = asyncio.ensure_future(keep(kubeconfig, nodes))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -63,7 +64,7 @@ def main() -> None:
     logging.basicConfig(level="WARNING", stream=sys.stderr)
     nodes = nodes_of(file[0] if file else None)
     with hold(lock):
-        asyncio.run(_until_told(kubeconfig, nodes))
+        asyncio.run(_until_told(kubeconfig.read_text(encoding="utf-8"), nodes))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -97,13 +98,21 @@ class Demo:
         if not self._folder.exists():
             return False
         with hold(self._folder / "start.lock"):
-            stopped = [self._control.stop(), self._fleet.stop()]
-            stopped.append(self._engine.status().running)
-            self._engine.stop()
+            with ThreadPoolExecutor() as at_once:
+                asked = [
+                    at_once.submit(part)
+                    for part in (self._control.stop, self._fleet.stop, self._stop_engine)
+                ]
+            stopped = [part.result() for part in asked]
             if not self._bare:
                 with contextlib.suppress(FileNotFoundError):
                     credentials.forget(self._state()["url"])
         return any(stopped)
+
+    def _stop_engine(self) -> bool:
+        running = self._engine.status().running
+        self._engine.stop()
+        return running
 
     # ---- the parts
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,29 +62,30 @@ def deploy(
         sets=sets,
     )
     started = time.monotonic()
+    took = None
     with Api() as api:
         answer = api.post("workloads", body={**order, "dry_run": dry_run}, key=uuid.uuid4().hex)
-        workload = answer["workload"]
-        if workload is None:
-            if output is Format.JSON:
-                print_json(answer)
-            else:
-                say(words.preview(answer["preview"]))
-            return
-        took = None
-        if wait is not None:
-            following = Wait(api, workload, seconds=seconds, started=started)
-            workload = following.follow()
+        if wait is not None and answer["workload"] is not None:
+            following = Wait(api, answer["workload"], seconds=seconds, started=started)
+            answer["workload"] = following.follow()
             took = following.took
     if output is Format.JSON:
-        print_json({**answer, "workload": workload})
-    elif took is None and workload["state"] == "queued" and answer["preview"]["starts_now"]:
-        placement = answer["preview"]["placement"]
+        print_json(answer)
+    else:
+        say(_sentence(answer, took))
+
+
+def _sentence(answer: dict[str, Any], took: float | None) -> str:
+    """What was done; took: seconds, where it was waited for."""
+    workload, preview = answer["workload"], answer["preview"]
+    if workload is None:
+        return words.preview(preview)
+    if took is None and workload["state"] == "queued" and preview["starts_now"]:
+        placement = preview["placement"]
         nodes = list(dict.fromkeys(slot["node"] for slot in placement["slots"]))
         where = words.place(nodes, placement["devices"], workload["spec"])
-        say(f"{workload['name']}: accepted, starts on {where}")
-    else:
-        say(words.line(workload, took))
+        return f"{workload['name']}: accepted, starts on {where}"
+    return words.line(workload, took)
 
 
 @app.command()
