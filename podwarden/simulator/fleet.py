@@ -187,6 +187,9 @@ def node_object(node: SimulatedNode, place: int) -> Json:
         "kubernetes.io/hostname": node.name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
+        # The node controller would write these two itself, one more write a node.
+        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/arch": "amd64",
         SIMULATED: "true",
         POWER: "on",
         **dict(node.labels),

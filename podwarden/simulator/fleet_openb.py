@@ -45,7 +45,8 @@ def read_openb(text: str, source: str = "") -> tuple[SimulatedNode, ...]:
             elif node is not None:
                 nodes[node.name] = node
     except csv.Error as error:
-        raise Invalid([Problem("CSV", "", str(error), rows.line_num)], source=source) from error
+        line = rows.reader.line_num
+        raise Invalid([Problem("CSV", "", str(error), line)], source=source) from error
     if problems:
         raise Invalid(problems[:50], source=source)
     return tuple(nodes.values())

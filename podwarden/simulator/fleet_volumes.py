@@ -18,7 +18,6 @@ from podwarden.kube.watch import Key, Source, Watch, key_of
 CLASS = "local-path"
 PROVISIONER = "rancher.io/local-path"
 STORAGE_CLASS = Kind("StorageClass", "storage.k8s.io/v1", "storageclasses", namespaced=False)
-RETRY = 1.0  # seconds
 
 _CHOSEN = "volume.kubernetes.io/selected-node"
 _MADE_BY = "pv.kubernetes.io/provisioned-by"
@@ -82,10 +81,11 @@ def is_left_over(volume: Json) -> bool:
 
 
 class VolumeBinder:
-    """Follows claims and volumes until cancelled."""
+    """Follows claims and volumes until cancelled. retry: seconds to wait while the server is away."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, retry: float = 1.0) -> None:
         self._client = client
+        self._retry = retry
         self._seen: dict[Kind, set[Key]] = {VOLUME: set(), VOLUME_CLAIM: set()}
         self._work: asyncio.Queue[tuple[Kind, Json]] = asyncio.Queue()
 
@@ -120,7 +120,7 @@ class VolumeBinder:
             except (Conflict, NotFound):
                 continue  # made or removed already
             except PodWardenError:  # the server is away: the object is still to be handled
-                await asyncio.sleep(RETRY)
+                await asyncio.sleep(self._retry)
                 self._work.put_nowait((kind, obj))
 
     async def _handle(self, kind: Kind, obj: Json) -> None:
