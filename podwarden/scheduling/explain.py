@@ -30,6 +30,7 @@ MOST = 400  # characters of a text, about
 AHEAD = 5  # names of workloads in front
 _MANY = 300  # distinct pools, above which "in front" means the whole queue
 
+_EVERYBODY: frozenset[int] = frozenset()
 _TURN = frozenset({Code.WAITS_BEHIND, Code.DEVICES_IN_USE, Code.CPU_OR_MEMORY_SHORT})
 Looked = list[tuple[NodeBook, list[tuple[DeviceBook, Finding]]]]
 
@@ -70,8 +71,9 @@ class Explainer:
         if unable is not None:
             return unable
         pool = entry.asked.pool
-        ahead = tuple(self._line.get(pool, ()))
-        for other in self._overlaps.get(pool, ()):
+        lines = self._overlaps[pool]
+        ahead = tuple(self._line.get(lines[0] if lines == [_EVERYBODY] else pool, ()))
+        for other in lines:
             self._line.setdefault(other, deque(maxlen=AHEAD)).append(claimant.name)
         body = self._body(entry)
         return Reason(body.code, body.text, self._remedy(entry, body), body.notes, ahead)
@@ -136,13 +138,15 @@ class Explainer:
         """Whose reservation keeps it from a node on which it would fit: for CPU or memory, for instance."""
         if entry.reservation is not None:
             return None
-        reservations = [self._state.reservations[i] for i in entry.binding]
-        for node, _ in able:
-            if choose(node, entry.asked) is not None:
-                for other in reservations:
-                    if node.index in other.caps:
-                        return other
-        return None
+        state, asked = self._state, entry.asked
+        kept_from = [
+            node.index
+            for node, _ in able
+            if choose(node, asked) is not None
+            and choose(node, asked, state.caps(entry.binding, node.index)) is None
+        ]
+        heads = [state.reservations[i] for i in entry.binding]
+        return next((h for index in kept_from for h in heads if index in h.caps), None)
 
     def _look(self, entry: Waiting) -> Looked:
         """Each node with its GPUs. The part about GPUs is the same for all requests that differ in CPU and
@@ -342,5 +346,5 @@ def _overlaps(pools: Iterable[frozenset[int]]) -> dict[frozenset[int], list[froz
     """Which lines a claimant stands in front of: those for a GPU that it could use too."""
     distinct = list(dict.fromkeys(pools))
     if len(distinct) > _MANY:
-        return dict.fromkeys(distinct, distinct[:_MANY])
+        return {pool: [_EVERYBODY] for pool in distinct}
     return {pool: [other for other in distinct if not pool.isdisjoint(other)] for pool in distinct}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from podwarden.domain.inventory import MEMORY_STEP, Device, short_model
 from podwarden.domain.placement import Claimant
@@ -80,6 +81,7 @@ def budget_of(request: Request) -> int:
     return -(-asked // MEMORY_STEP) * MEMORY_STEP
 
 
+@lru_cache(maxsize=4096)
 def model_key(name: str) -> str:
     return short_model(name).casefold()
 

@@ -56,6 +56,7 @@ class Pass:
     now: datetime
     books: Books
     ranker: Ranker
+    queue: list[Claimant]  # in order
     placements: list[Placement] = field(default_factory=list)
     moved: dict[str, tuple[Slot, ...]] = field(default_factory=dict)  # displaced, by workload
     waiting: dict[str, Waiting] = field(default_factory=dict)
@@ -249,32 +250,31 @@ def able(books: Books, asked: Class) -> tuple[list[str], tuple[int, ...]]:
     return [name for _, _, name in sorted(found)], tuple(bands)
 
 
-def run(
-    snapshot: Snapshot, now: datetime, make_ranker: MakeRanker, skip: Callable[[Claimant], bool]
-) -> Pass:
-    """Everything in order: what is held and promised, displaced services, foreign demand, the queue.
-
-    skip: claimants that the caller answers itself (refused); they take no part.
-    """
+def open_pass(snapshot: Snapshot, now: datetime, make_ranker: MakeRanker) -> Pass:
+    """The state before anybody is served: what is held and what is promised is charged."""
     books = open_books(snapshot)
-    state = Pass(snapshot, now, books, make_ranker(books, snapshot.mix))
-    able_to = snapshot.capabilities
-    queue = [c for c in in_order(snapshot.claimants) if not skip(c)]
+    ranker = make_ranker(books, snapshot.mix)
+    return Pass(snapshot, now, books, ranker, in_order(snapshot.claimants))
+
+
+def run(state: Pass, queue: list[Claimant]) -> None:
+    """Everything in order: displaced services, foreign demand, the queue (without those that are refused)."""
+    snapshot = state.snapshot
     for claimant in queue:
         if claimant.displaced:
             state.serve(claimant)
     waiting_ids = {c.workload for c in queue}
     kept = frozenset(uuid for uuid, workload in snapshot.holds if workload in waiting_ids)
     for demand in sorted(snapshot.foreign, key=lambda f: (f.namespace, f.name)):
-        _charge_foreign(books, demand, kept)
+        _charge_foreign(state.books, demand, kept)
     for claimant in queue:
         if claimant.displaced or claimant.slots <= 0:
             continue
-        if not claimant.open_hours or claimant.quota or cannot(state.asked(claimant).need, able_to):
+        unable = cannot(state.asked(claimant).need, snapshot.capabilities)
+        if unable or claimant.quota or not claimant.open_hours:
             state.hold_back(claimant)
         else:
             state.serve(claimant)
-    return state
 
 
 def _charge_foreign(books: Books, demand: ForeignDemand, kept: frozenset[str]) -> None:

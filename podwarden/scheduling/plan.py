@@ -12,7 +12,7 @@ from podwarden.scheduling.explain import Explainer
 from podwarden.scheduling.feasible import class_of
 from podwarden.scheduling.need import need_of
 from podwarden.scheduling.order import in_order
-from podwarden.scheduling.passing import MakeRanker, run
+from podwarden.scheduling.passing import MakeRanker, Pass, open_pass, run
 from podwarden.scheduling.rank import BestFit
 from podwarden.scheduling.refuse import never_fits
 from podwarden.scheduling.words import short
@@ -26,11 +26,12 @@ def plan(snapshot: Snapshot, now: datetime, *, ranker: MakeRanker = BestFit) -> 
     """
     if not snapshot.reachable or not snapshot.complete:
         return _blind(snapshot)
-    refusals = _refusals(snapshot)
-    state = run(snapshot, now, ranker, lambda claimant: claimant.workload in refusals)
+    state = open_pass(snapshot, now, ranker)
+    refusals = _refusals(state)
+    run(state, [c for c in state.queue if c.workload not in refusals])
     explainer = Explainer(state)
     verdicts, position = [], 0
-    for claimant in in_order(snapshot.claimants):
+    for claimant in state.queue:
         entry = state.waiting.get(claimant.workload)
         if claimant.workload in refusals:
             continue
@@ -68,21 +69,20 @@ def preview(
     return made, verdict, placement
 
 
-def _refusals(snapshot: Snapshot) -> dict[str, Verdict]:
-    """By workload. What was started once, or lost its node, is never refused: it waits."""
-    books = Books(snapshot.nodes)
+def _refusals(state: Pass) -> dict[str, Verdict]:
+    """By workload. What was started once, or lost its node, is never refused: it waits. Only totals are asked
+    for, so that it does not matter what the books have been charged with.
+    """
     known: dict[object, Reason | None] = {}
     refused = {}
-    for claimant in in_order(snapshot.claimants):
+    for claimant in state.queue:
         if claimant.started or claimant.displaced:
             continue
-        key = (
-            claimant.request, claimant.cpu_milli, claimant.memory_mib, claimant.nodes, claimant.avoid,
-            claimant.nodes_why, claimant.at_least,
-        )  # fmt: skip
+        asked = state.asked(claimant)
+        key = (id(asked), claimant.nodes_why, claimant.at_least)
         if key not in known:
-            asked = class_of(books, need_of(claimant))
-            known[key] = never_fits(books, asked, claimant, snapshot.capabilities)
+            able = state.snapshot.capabilities
+            known[key] = never_fits(state.books, asked, claimant, able)
         reason = known[key]
         if reason is not None:
             refused[claimant.workload] = Verdict(claimant.workload, 0, reason)

@@ -18,6 +18,8 @@ Score = tuple[int, ...]
 
 
 class Ranker(Protocol):
+    """`score` may look at everything of a node but its name and index: answers are kept for nodes in the same state."""
+
     def __init__(self, books: Books, mix: Mix) -> None: ...
 
     def score(self, node: NodeBook, need: Need, positions: tuple[int, ...]) -> Score: ...

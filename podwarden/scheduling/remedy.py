@@ -84,9 +84,8 @@ def _stoppable(state: Pass, node: NodeBook, entry: Waiting, services: list[Charg
         if helps([charge]):
             return [charge]
     gone = list(services)
-    for charge in reversed(
-        services
-    ):  # the most important are left running where they do not matter
+    # The most important are left running where their end does not matter.
+    for charge in reversed(services):
         fewer = [other for other in gone if other is not charge]
         if helps(fewer):
             gone = fewer

@@ -20,6 +20,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def nominal_gb(vram_mib: int) -> int:
     """The size (GB) under which a card with this total is sold; an unusual one is rounded down to GiB."""
+    if vram_mib < GIB // 2:
+        return 0
     for size in _SIZES:
         if size * GIB >= vram_mib:
             return size if vram_floor(size * GIB) <= vram_mib else vram_mib // GIB

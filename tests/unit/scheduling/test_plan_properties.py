@@ -26,7 +26,7 @@ from podwarden.scheduling.codec import (
 
 GB = 1024
 SIZES = {"GTX 1070": 8 * GB, "RTX 3060": 12 * GB, "RTX A4000": 16376, "RTX 3090": 24 * GB}
-MODERATE = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CALM = [HealthCheck.too_slow, HealthCheck.differing_executors]
 minutes = st.integers(1, 30).map(lambda n: timedelta(minutes=10 * n))
 
 
@@ -156,15 +156,11 @@ def snapshots(draw, *, calm: bool = False):
     )
 
 
-@MODERATE
-@given(snapshots())
-def test_no_rule_is_broken(snapshot):
+def no_rule_is_broken(snapshot):
     assert faults(snapshot, NOW, plan(snapshot, NOW)) == []
 
 
-@MODERATE
-@given(snapshots(), st.randoms(use_true_random=False))
-def test_the_order_of_the_snapshot_does_not_matter(snapshot, random):
+def the_order_of_the_snapshot_does_not_matter(snapshot, random):
     def shuffled(items):
         return tuple(random.sample(items, len(items)))
 
@@ -177,9 +173,7 @@ def test_the_order_of_the_snapshot_does_not_matter(snapshot, random):
     assert plan_to_json(plan(other, NOW)) == plan_to_json(plan(snapshot, NOW))
 
 
-@MODERATE
-@given(snapshots())
-def test_saved_and_replayed_bit_for_bit(snapshot):
+def saved_and_replayed_bit_for_bit(snapshot):
     text = snapshot_to_json(snapshot)
     again = snapshot_from_json(text)
     assert again == snapshot
@@ -218,17 +212,13 @@ def committed(snapshot, made):
     )
 
 
-@MODERATE
-@given(snapshots(calm=True))
-def test_planning_again_after_the_commit_admits_nothing(snapshot):
+def planning_again_after_the_commit_admits_nothing(snapshot):
     made = plan(snapshot, NOW)
     again = plan(committed(snapshot, made), NOW)
     assert again.placements == ()
 
 
-@MODERATE
-@given(snapshots(calm=True))
-def test_nobody_delays_the_head(snapshot):
+def nobody_delays_the_head(snapshot):
     """At the told start, with everything gone that is sure or promised to be gone, the head still fits."""
     made = plan(snapshot, NOW)
     by_id = {c.workload: c for c in snapshot.claimants}
@@ -258,9 +248,7 @@ def ended(holder, moment) -> bool:
     return holder.terminating or (holder.ends_by is not None and holder.ends_by <= moment)
 
 
-@MODERATE
-@given(snapshots(), st.data())
-def test_the_preview_is_the_plan(snapshot, data):
+def the_preview_is_the_plan(snapshot, data):
     newcomer = data.draw(claimants(99, [n.name for n in snapshot.nodes]))
     made, verdict, placement = preview(snapshot, newcomer, NOW)
     assert made == plan(replace(snapshot, claimants=(*snapshot.claimants, newcomer)), NOW)
@@ -268,9 +256,7 @@ def test_the_preview_is_the_plan(snapshot, data):
     assert (placement is not None) == any(p.workload == newcomer.workload for p in made.placements)
 
 
-@MODERATE
-@given(snapshots(calm=True))
-def test_remedies_that_name_whom_to_stop_are_true(snapshot):
+def remedies_that_name_whom_to_stop_are_true(snapshot):
     """Stopping exactly those lets the claimant start, unless somebody in front takes the room."""
     made = plan(snapshot, NOW)
     by_id = {c.workload: c for c in snapshot.claimants}
@@ -297,11 +283,55 @@ def test_remedies_that_name_whom_to_stop_are_true(snapshot):
         assert ledger.fits_now(by_id[verdict.workload]), verdict
 
 
+PROPERTIES = [
+    pytest.param(no_rule_is_broken, (snapshots(),), id="no_rule_is_broken"),
+    pytest.param(
+        the_order_of_the_snapshot_does_not_matter,
+        (
+            snapshots(),
+            st.randoms(use_true_random=False),
+        ),
+        id="the_order_of_the_snapshot_does_not_matter",
+    ),
+    pytest.param(
+        saved_and_replayed_bit_for_bit, (snapshots(),), id="saved_and_replayed_bit_for_bit"
+    ),
+    pytest.param(
+        planning_again_after_the_commit_admits_nothing,
+        (snapshots(calm=True),),
+        id="planning_again_after_the_commit_admits_nothing",
+    ),
+    pytest.param(nobody_delays_the_head, (snapshots(calm=True),), id="nobody_delays_the_head"),
+    pytest.param(
+        the_preview_is_the_plan,
+        (
+            snapshots(),
+            st.data(),
+        ),
+        id="the_preview_is_the_plan",
+    ),
+    pytest.param(
+        remedies_that_name_whom_to_stop_are_true,
+        (snapshots(calm=True),),
+        id="remedies_that_name_whom_to_stop_are_true",
+    ),
+]
+
+
+def examine(check, strategies, examples: int) -> None:
+    limits = settings(max_examples=examples, deadline=None, suppress_health_check=CALM)
+    limits(given(*strategies)(check))()
+
+
+@pytest.mark.parametrize(("check", "strategies"), PROPERTIES)
+def test_property(check, strategies):
+    examine(check, strategies, 40)
+
+
 @pytest.mark.long
-@settings(max_examples=5000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(snapshots())
-def test_no_rule_is_broken_at_length(snapshot):
-    assert faults(snapshot, NOW, plan(snapshot, NOW)) == []
+@pytest.mark.parametrize(("check", "strategies"), PROPERTIES)
+def test_property_at_length(check, strategies):
+    examine(check, strategies, 1500)
 
 
 def test_the_judge_sees_faults():
