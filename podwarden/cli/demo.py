@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from podwarden.cli.failure import REFUSED, Failure
+from podwarden.cli.failure import REFUSED, USAGE, Failure
 from podwarden.cli.printing import Format, Output, hint, print_json, say
 
 app = typer.Typer(no_args_is_help=True)
@@ -26,8 +26,16 @@ def default_folder() -> Path:
 
 @app.command()
 def demo(
+    *,
     stop: Annotated[
         bool, typer.Option("--stop", help="Stop it. What it had stays for the next time.")
+    ] = False,
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once",
+            help="Play 14 workloads in a temporary folder, check each, and take everything away again.",
+        ),
     ] = False,
     nodes: Annotated[
         Path | None,
@@ -45,6 +53,12 @@ def demo(
     from podwarden.cli.demo_run import Demo  # noqa: PLC0415 - the engine and the simulator
     from podwarden.errors import PodWardenError  # noqa: PLC0415
 
+    if once:
+        if stop or nodes or data:
+            raise Failure("--once has its own nodes and folder, and ends by itself.", USAGE)
+        from podwarden.cli.demo_once import once as play  # noqa: PLC0415
+
+        raise typer.Exit(play(output))
     run = Demo((data or default_folder()).absolute())
     try:
         if stop:

@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -76,6 +77,7 @@ class Demo:
         self._engine = Engine(folder / "engine")
         self._control = Background("podwarden", folder)
         self._fleet = Background("nodes", folder)
+        self._made: list[subprocess.Popen[bytes]] = []
 
     def start(self, *, nodes: Path | None, port: int, tell: Tell) -> Running:
         """Conflict: another start or stop is under way. SetupFailed, with the part's own words."""
@@ -104,6 +106,7 @@ class Demo:
                     for part in (self._control.stop, self._fleet.stop, self._stop_engine)
                 ]
             stopped = [part.result() for part in asked]
+            self._end_made()
             if not self._bare:
                 with contextlib.suppress(FileNotFoundError):
                     credentials.forget(self._state()["url"])
@@ -113,6 +116,13 @@ class Demo:
         running = self._engine.status().running
         self._engine.stop()
         return running
+
+    def _end_made(self) -> None:
+        """What was started here and did not come as far as its lock."""
+        for process in self._made:
+            process.terminate()
+            process.wait()
+        self._made = []
 
     # ---- the parts
 
@@ -142,6 +152,7 @@ class Demo:
             ],
             self._environment(),
         )
+        self._made.append(process)
         self._write_state({"url": url})
         wait_for(self._control, process, "PodWarden is running at", START)
         return url
@@ -159,6 +170,7 @@ class Demo:
             ],
             self._environment(),
         )
+        self._made.append(process)
         wait_for(self._fleet, process, "The nodes are there.", START)
 
     def _furnish(self, url: str, engine: EngineStatus) -> None:
