@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from podwarden.kube.labels import FENCE, MANAGER, NAMESPACE
+from podwarden.kube.labels import FENCE, FENCE_MAP, FENCE_POLICY, MANAGER, NAMESPACE
 
-FENCE_POLICY = "podwarden-fence"
-FENCE_MAP = "podwarden-fence"
 PROBE = "podwarden-fence-probe"
 OUTDATED = "This PodWarden no longer leads: its fence is below the one of the cluster."
 

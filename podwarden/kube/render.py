@@ -60,7 +60,7 @@ class Prune:
     """Which objects of this workload are left over once the rendered ones are applied.
 
     kinds: (API version, plural) to look through, by `selector`. Volumes are never among them. A claim template of
-    this or the previous revision stays: during a roll-out an old replica may still need a new claim.
+    the previous revision stays: during a roll-out an old replica may still need a new claim. Pods keep their claims.
     """
 
     selector: str
@@ -74,8 +74,7 @@ class Prune:
             return False
         if obj["kind"] != "ResourceClaimTemplate":
             return True
-        number = (metadata.get("labels") or {}).get(REVISION, "0")
-        return not number.isdigit() or int(number) < self.revision - 1
+        return (metadata.get("labels") or {}).get(REVISION) != str(self.revision - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,18 +268,17 @@ def _service_ports(ports: Sequence[Port]) -> list[dict[str, Any]]:
 
 def _deployment(maker: PodMaker, strategy: Strategy) -> dict[str, Any]:
     workload, spec = maker.workload, maker.spec
-    replicas = min(len(maker.placement.slots) or spec.replicas, spec.replicas)
     startup = spec.health.startup_s if spec.health else 0
     return _main(
         maker,
         "apps/v1",
         "Deployment",
         {
-            "replicas": replicas,
+            "replicas": spec.replicas,
             "revisionHistoryLimit": 1,  # going back is PodWarden's, by its own revisions
             "progressDeadlineSeconds": PULL_PATIENCE + startup,
             "selector": {"matchLabels": {WORKLOAD: workload.id}},
-            "strategy": _rollout(strategy, replicas),
+            "strategy": _rollout(strategy, spec.replicas),
             "template": maker.template(),
         },
     )

@@ -26,10 +26,6 @@ GRACE = 30  # seconds between the polite and the hard stop
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@-]{0,63}", re.ASCII)
 
-_SHM_ONE = 2048  # MiB
-_SHM_EACH = 4096  # with several GPUs, for NCCL
-_SHM_MOST = 16384
-
 
 @dataclass(frozen=True, slots=True)
 class StorageSource:
@@ -38,20 +34,6 @@ class StorageSource:
     path: str
     server: str = ""
     node: str = ""
-
-
-def shm_mib(spec: Spec) -> int:
-    """Size of /dev/shm; 0 = the container's own 64 MB. It is charged to the memory of the instance."""
-    if spec.shm_mib is not None:
-        return spec.shm_mib
-    if spec.gpu is None:
-        return 0
-    return _SHM_ONE if spec.gpu.count == 1 else min(_SHM_EACH * spec.gpu.count, _SHM_MOST)
-
-
-def instance_memory_mib(spec: Spec) -> int:
-    """What one instance takes of a node: its own memory and its /dev/shm."""
-    return spec.memory_mib + shm_mib(spec)
 
 
 def labels_of(workload: Workload) -> dict[str, str]:
@@ -164,7 +146,7 @@ class PodMaker:
 
     def _resources(self) -> dict[str, Any]:
         spec = self.spec
-        memory = f"{instance_memory_mib(spec)}Mi"
+        memory = f"{spec.instance_memory_mib}Mi"
         limits = {"memory": memory}
         resources: dict[str, Any] = {
             "requests": {"cpu": f"{spec.cpu_milli}m", "memory": memory},
@@ -237,7 +219,7 @@ class PodMaker:
             yield {"name": f"vol-{volume.name}", **self._volume(place, volume)}
         for place, device in enumerate(self.spec.devices):
             yield {"name": f"dev-{place}", "hostPath": {"path": device}}
-        size = shm_mib(self.spec)
+        size = self.spec.shared_memory_mib
         if size:
             yield {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{size}Mi"}}
 
@@ -275,7 +257,7 @@ class PodMaker:
             yield mount
         for place, device in enumerate(self.spec.devices):
             yield {"name": f"dev-{place}", "mountPath": device}
-        if shm_mib(self.spec):
+        if self.spec.shared_memory_mib:
             yield {"name": "shm", "mountPath": "/dev/shm"}  # noqa: S108 - memory, not a file
 
 
