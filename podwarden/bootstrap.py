@@ -7,14 +7,13 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from podwarden import catalog
 from podwarden.control.access import Access
 from podwarden.control.clock import Clock, SystemClock
-from podwarden.control.clusters import Clusters
+from podwarden.control.clusters import Clusters, Probe
 from podwarden.control.controller import Controller
 from podwarden.control.feed import Feed
 from podwarden.control.leader import Leader
@@ -23,19 +22,19 @@ from podwarden.control.link import Link
 from podwarden.control.links import Connect, Links
 from podwarden.control.loop import Loop
 from podwarden.control.render import render_row
+from podwarden.control.rollout import Renderer
 from podwarden.control.room import Room
 from podwarden.control.workloads import Workloads
-from podwarden.errors import Conflict, SetupFailed
+from podwarden.errors import Conflict
 from podwarden.kube import connect as kubeconfig
 from podwarden.kube.link import Link as KubeLink
-from podwarden.kube.link import probe
+from podwarden.kube.link import probe as look_at
 from podwarden.settings import Settings
 from podwarden.store import Store
 
 log = logging.getLogger("podwarden")
 
 FIRST_USER = "admin"
-PASSWORD_FILE = "PODWARDEN_ADMIN_PASSWORD_FILE"  # noqa: S105 - the name of a setting
 
 
 @dataclass
@@ -56,8 +55,10 @@ class App:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> None:
-        """SetupFailed: the password file cannot be read."""
-        self.first_password = await _first_user(self.controller.access, os.environ)
+        """Invalid: the password chosen for the first user is too short."""
+        self.first_password = await _first_user(
+            self.controller.access, self.settings.admin_password
+        )
         await self.ledger.start_following()
         await self.links.turn()
         self._tasks = [
@@ -80,11 +81,14 @@ def build(
     *,
     clock: Clock | None = None,
     connect: Connect | None = None,
+    probe: Probe | None = None,
+    render: Renderer = render_row,
     holder: str = "",
 ) -> App:
     """Opens the store (SetupFailed, in a sentence) and ties everything together; nothing runs yet.
 
-    connect: how a cluster is reached (tests bring their own). holder: this process among those that may lead.
+    connect, probe, render: how a cluster is reached and spoken to (tests bring their own). holder: this process
+    among those that may lead.
     """
     clock = clock or SystemClock()
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -98,7 +102,7 @@ def build(
 
     def make_room(cluster: str, fence: Callable[[], int]) -> Room:
         link = links.get(cluster)
-        return Room(cluster, link, ledger, clock, fence=fence, render=render_row)
+        return Room(cluster, link, ledger, clock, fence=fence, render=render)
 
     leader = Leader(store, links, clock, make_room, holder=holder, seconds=settings.lease_seconds)
     follow = Loop("events of other processes", ledger.follow, clock)
@@ -107,7 +111,7 @@ def build(
     workloads = Workloads(ledger, links, leader, clock)
     controller = Controller(
         workloads,
-        Clusters(ledger, links, workloads, clock, probe=_probe),
+        Clusters(ledger, links, workloads, clock, probe=probe or _probe),
         Access(ledger),
         feed,
         catalogue,
@@ -123,26 +127,15 @@ def _connect(name: str, text: str) -> Link:
 
 async def _probe(text: str) -> tuple[str, str]:
     access = kubeconfig.read_kubeconfig(text)
-    facts = await probe(access)
+    facts = await look_at(access)
     return access.server, facts.version
 
 
-async def _first_user(access: Access, environ: Mapping[str, str]) -> str:
-    """The generated password, "" when there are users already or one was given."""
-    chosen = _chosen_password(environ)
-    password = chosen or secrets.token_urlsafe(12)
+async def _first_user(access: Access, chosen: str) -> str:
+    """The generated password, "" when there are users already or one was chosen."""
+    made_up = "" if chosen else secrets.token_urlsafe(12)
     try:
-        await access.first_user(FIRST_USER, password)
+        await access.first_user(FIRST_USER, chosen or made_up)
     except Conflict:
         return ""
-    return "" if chosen else password
-
-
-def _chosen_password(environ: Mapping[str, str]) -> str:
-    file = environ.get(PASSWORD_FILE, "")
-    if not file:
-        return environ.get("PODWARDEN_ADMIN_PASSWORD", "")
-    try:
-        return Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise SetupFailed(f"{PASSWORD_FILE}={file} cannot be read: {error.strerror}.") from error
+    return made_up

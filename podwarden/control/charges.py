@@ -77,6 +77,7 @@ def reserved(workload: Workload, slots: Iterable[Slot]) -> Iterable[Reserved]:
             cpu_milli=spec.cpu_milli,
             instance_memory_mib=spec.instance_memory_mib,
             endless=spec.endless,
+            encoders=request.encoder_sessions if request is not None else 0,
         )
 
 

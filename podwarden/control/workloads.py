@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from podwarden import scheduling
@@ -58,14 +58,18 @@ class Workloads(Updates, Queries):
         row = self._new_row(actor, replace(spec, cluster=cluster))
         sight = await self._sight(cluster)
         await sight.past.know([row])
-        _check_ports(row, sight)
         refusal = self._refusal(row, sight)
+        if refusal is None:
+            row = _with_free_ports(row, sight)
         if dry_run:
             return await self._preview(row, sight, refusal)
         if refusal is not None:
             await self._ledger.store.read(lambda unit: _check(unit, row))
             return Submitted(refusal=refusal)
-        stored = await self._ledger.write(lambda entry: _store(entry, row, actor, idempotency))
+        inside = [p.port for p, asked in zip(row.spec.ports, spec.ports, strict=True) if p != asked]
+        stored = await self._ledger.write(
+            lambda entry: _store(entry, row, actor, idempotency, inside)
+        )
         return await self._answer(stored)
 
     async def stop(self, actor: User, ref: str, cluster: str = "") -> Workload:
@@ -221,8 +225,13 @@ class Workloads(Updates, Queries):
 
 
 def _store(
-    entry: Entry, row: Workload, actor: User, idempotency: tuple[str, str] | None
+    entry: Entry,
+    row: Workload,
+    actor: User,
+    idempotency: tuple[str, str] | None,
+    inside: Sequence[int],
 ) -> Workload:
+    """inside: ports that stay inside the cluster, since another workload has them on the local network."""
     unit = entry.unit
     if idempotency is not None:
         known = unit.idempotency.get(actor.name, *idempotency)
@@ -231,7 +240,13 @@ def _store(
     _check(unit, row)
     first = Revision(row.id, 1, row.spec, entry.now, actor.name)
     stored = entry.add(row, first)
-    entry.note(stored, EventKind.SUBMITTED, f"Submitted as {row.name}.", actor=actor.name)
+    text = f"Submitted as {row.name}."
+    if inside:
+        taken = ", ".join(str(port) for port in inside)
+        text += (
+            f" Port {taken} is taken on the local network: it is reached inside the cluster only."
+        )
+    entry.note(stored, EventKind.SUBMITTED, text, actor=actor.name)
     if idempotency is not None:
         unit.idempotency.put(actor.name, *idempotency, {"workload": row.id})
     return stored
@@ -277,20 +292,28 @@ def _allow_devices(actor: User, spec: Spec) -> None:
         raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
 
 
-def _check_ports(row: Workload, sight: Sight) -> None:
-    """One book of ports per cluster: a port on the local network has one holder."""
-    wanted = {port.port for port in row.spec.ports if port.expose is Expose.LAN}
-    if not wanted:
-        return
-    for other in sight.books:
-        if other.id == row.id or other.desire is Desire.DELETE:
-            continue
-        for port in other.spec.ports:
-            if port.expose is Expose.LAN and port.port in wanted:
-                raise Conflict(
-                    f"Port {port.port} on the local network is taken by {other.name}: choose another port.",
-                    code="PORT_TAKEN",
-                )
+def _with_free_ports(row: Workload, sight: Sight) -> Workload:
+    """One book of ports per cluster: a port on the local network has one holder.
+
+    A clash is refused, naming the holder; of a template, whose ports nobody typed, the port stays inside the
+    cluster instead. Conflict PORT_TAKEN.
+    """
+    taken = {
+        port.port: other.name
+        for other in sight.books
+        if other.id != row.id and other.desire is not Desire.DELETE
+        for port in other.spec.ports
+        if port.expose is Expose.LAN
+    }
+    clashes = [p for p in row.spec.ports if p.expose is Expose.LAN and p.port in taken]
+    if clashes and not row.spec.template:
+        port = clashes[0].port
+        raise Conflict(
+            f"Port {port} on the local network is taken by {taken[port]}: choose another port.",
+            code="PORT_TAKEN",
+        )
+    ports = tuple(replace(p, expose=Expose.CLUSTER) if p in clashes else p for p in row.spec.ports)
+    return replace(row, spec=replace(row.spec, ports=ports)) if clashes else row
 
 
 def _saved(entry: Entry, row: Workload) -> Workload:
