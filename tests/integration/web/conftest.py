@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import httpx
 import pytest
 from controller_double import ControllerDouble
 from served import Served
+
+sys.path.append(str(Path(__file__).parents[1] / "control"))  # the cluster in memory lies there
 
 from podwarden.web.app import create_app
 from podwarden.web.settings import WebSettings
