@@ -27,3 +27,11 @@ def holds(condition: Callable[[], T], what: str, seconds: float) -> None:
         result = condition()
         assert result, f"no longer true: {what}; seen: {result!r}"
         time.sleep(0.1)
+
+
+def none_left(look: Callable[[], list[T]], what: str, seconds: float) -> None:
+    """Until `look` finds nothing; fails, naming what is left, after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while left := look():
+        assert time.monotonic() < deadline, f"still there after {seconds} s: {what}: {left}"
+        time.sleep(0.1)

@@ -1,18 +1,24 @@
 """An independent judge: recomputes from the API server's own objects whether what PodWarden says is true.
 
 It shares no code with `podwarden`: quantities, claims, floors and fits are read and computed here again, from
-the JSON of the cluster and from the JSON that PodWarden's API shows. It is deliberately simple and slow.
+the JSON of the cluster and from the JSON that PodWarden's API shows. It is deliberately simple and slow, and where
+it cannot be sure it says nothing: what somebody is owed already (a replacement for a copy on a lost node, a pod that
+waits for the cluster's scheduler) is taken off every node at once.
+
+This module reads a world and answers "does it fit"; `oracle_reasons` judges what is shown.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
+Json = dict[str, Any]
+
 DRIVER = "gpu.podwarden.io"
 ALL_SHARES = 64
+NAME_LABEL = "podwarden.io/name"
 TOLERATED = {
     "podwarden.io/gpu",
     "node.kubernetes.io/not-ready",
@@ -37,15 +43,33 @@ def mib(quantity: Any) -> int:
 
 @dataclass
 class Gpu:
+    """holders: who has a piece of it, as sentences may name them: a workload, or namespace/pod. endless: holders that
+    nothing ends by itself.
+    """
+
     uuid: str
     node: str
     model: str
     vram_mib: int
     memory_mib: int
     tainted: bool
+    compute: str = ""
+    encoders: int | None = None
     used_shares: int = 0
     used_mib: int = 0
-    holders: set[str] = field(default_factory=set)  # "namespace/pod"
+    used_encoders: int = 0
+    holders: set[str] = field(default_factory=set)
+    endless: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Owed:
+    """What has a right to start somewhere before anybody in the queue."""
+
+    gpus: int = 0
+    cpu: float = 0.0
+    memory: float = 0.0
+    pods: int = 0
 
 
 @dataclass
@@ -60,22 +84,32 @@ class Room:
     pods: float
     gpus: list[Gpu] = field(default_factory=list)
 
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """Equal as long as nothing changed that a statement about this node can rest on."""
+        used = tuple((g.tainted, g.used_shares, g.used_mib, g.used_encoders) for g in self.gpus)
+        return (self.usable, self.ready, self.cpu, self.memory, self.pods, used)
+
 
 @dataclass
 class World:
     rooms: dict[str, Room]
     gpus: dict[str, Gpu]
+    owed: Owed
     broken: list[str]  # books that do not add up
 
 
-def _ready(node: dict[str, Any]) -> bool:
-    return any(
-        c["type"] == "Ready" and c["status"] == "True"
-        for c in node.get("status", {}).get("conditions", [])
-    )
+def world(objects: dict[str, list[Json]]) -> World:
+    """`objects`: lists of nodes, pods, resourceslices, resourceclaims of one moment."""
+    rooms = _rooms(objects["nodes"])
+    _charge_pods(rooms, objects["pods"])
+    gpus = _gpus(rooms, objects["resourceslices"])
+    pods = {(p["metadata"]["namespace"], p["metadata"]["name"]): p for p in objects["pods"]}
+    broken = _charge_claims(gpus, objects["resourceclaims"], pods)
+    return World(rooms, gpus, _owed(rooms, objects["pods"], objects["resourceclaims"]), broken)
 
 
-def _rooms(nodes: list[dict[str, Any]]) -> dict[str, Room]:
+def _rooms(nodes: list[Json]) -> dict[str, Room]:
     rooms = {}
     for node in nodes:
         allocatable = node["status"]["allocatable"]
@@ -84,7 +118,8 @@ def _rooms(nodes: list[dict[str, Any]]) -> dict[str, Room]:
             for t in node["spec"].get("taints", [])
             if t["effect"] in {"NoSchedule", "NoExecute"} and t["key"] not in TOLERATED
         ]
-        ready = _ready(node)
+        conditions = node.get("status", {}).get("conditions", [])
+        ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
         rooms[node["metadata"]["name"]] = Room(
             node["metadata"]["name"],
             ready and not node["spec"].get("unschedulable") and not hard,
@@ -96,18 +131,30 @@ def _rooms(nodes: list[dict[str, Any]]) -> dict[str, Room]:
     return rooms
 
 
-def _charge_pods(rooms: dict[str, Room], pods: list[dict[str, Any]]) -> None:
+def _ended(pod: Json) -> bool:
+    return pod["status"].get("phase") in {"Succeeded", "Failed"}
+
+
+def _asked(pod: Json) -> tuple[float, float]:
+    requests = [c.get("resources", {}).get("requests", {}) for c in pod["spec"]["containers"]]
+    return (
+        sum(amount(r.get("cpu", "0")) for r in requests),
+        sum(amount(r.get("memory", "0")) for r in requests),
+    )
+
+
+def _charge_pods(rooms: dict[str, Room], pods: list[Json]) -> None:
     for pod in pods:
         room = rooms.get(pod["spec"].get("nodeName", ""))
-        if room is None or pod["status"].get("phase") in {"Succeeded", "Failed"}:
+        if room is None or _ended(pod):
             continue
-        requests = [c.get("resources", {}).get("requests", {}) for c in pod["spec"]["containers"]]
-        room.cpu -= sum(amount(r.get("cpu", "0")) for r in requests)
-        room.memory -= sum(amount(r.get("memory", "0")) for r in requests)
+        cpu, memory = _asked(pod)
+        room.cpu -= cpu
+        room.memory -= memory
         room.pods -= 1
 
 
-def _gpus(rooms: dict[str, Room], slices: list[dict[str, Any]]) -> dict[str, Gpu]:
+def _gpus(rooms: dict[str, Room], slices: list[Json]) -> dict[str, Gpu]:
     gpus = {}
     for item in slices:
         spec = item["spec"]
@@ -115,6 +162,7 @@ def _gpus(rooms: dict[str, Room], slices: list[dict[str, Any]]) -> dict[str, Gpu
             continue
         for device in spec["devices"]:
             attributes = {k: next(iter(v.values())) for k, v in device["attributes"].items()}
+            encoders = device["capacity"].get("encoders")
             gpu = Gpu(
                 device["name"],
                 spec["nodeName"],
@@ -122,35 +170,96 @@ def _gpus(rooms: dict[str, Room], slices: list[dict[str, Any]]) -> dict[str, Gpu
                 int(attributes["vramMiB"]),
                 mib(device["capacity"]["memory"]["value"]),
                 bool(device.get("taints")),
+                str(attributes.get("computeCapability", "")),
+                int(amount(encoders["value"])) if encoders else None,
             )
             gpus[gpu.uuid] = gpu
             rooms[gpu.node].gpus.append(gpu)
     return gpus
 
 
-def world(objects: dict[str, list[dict[str, Any]]]) -> World:
-    """`objects`: lists of nodes, pods, resourceslices, resourceclaims of one moment."""
-    rooms = _rooms(objects["nodes"])
-    _charge_pods(rooms, objects["pods"])
-    gpus = _gpus(rooms, objects["resourceslices"])
-    for claim in objects["resourceclaims"]:
-        allocation = claim.get("status", {}).get("allocation")
-        for result in (allocation or {}).get("devices", {}).get("results", []):
+def _charge_claims(
+    gpus: dict[str, Gpu], claims: list[Json], pods: dict[tuple[str, str], Json]
+) -> list[str]:
+    """Who holds what, from the claims alone; and where more is given than there is."""
+    for claim in claims:
+        status = claim.get("status", {})
+        results = (status.get("allocation") or {}).get("devices", {}).get("results", [])
+        for result in results:
             gpu = gpus.get(result["device"])
             if gpu is None or result["driver"] != DRIVER:
                 continue
             used = result.get("consumedCapacity", {})
             gpu.used_shares += int(amount(used.get("shares", ALL_SHARES)))
             gpu.used_mib += mib(used["memory"]) if "memory" in used else gpu.memory_mib
+            gpu.used_encoders += int(amount(used.get("encoders", 0)))
             namespace = claim["metadata"]["namespace"]
-            for consumer in claim["status"].get("reservedFor", []):
-                gpu.holders.add(f"{namespace}/{consumer['name']}")
-    broken = [
-        f"{gpu.node} {gpu.uuid}: {gpu.used_shares} of {ALL_SHARES} shares given"
-        for gpu in gpus.values()
-        if gpu.used_shares > ALL_SHARES
-    ]
-    return World(rooms, gpus, broken)
+            for consumer in status.get("reservedFor", []):
+                pod = pods.get((namespace, consumer["name"]))
+                name = _holder(namespace, consumer["name"], pod)
+                gpu.holders.add(name)
+                if pod is not None and not _ends(pod):
+                    gpu.endless.add(name)
+    broken = []
+    for gpu in gpus.values():
+        if gpu.used_shares > ALL_SHARES:
+            broken.append(f"{gpu.node} {gpu.uuid}: {gpu.used_shares} of {ALL_SHARES} shares given")
+        if gpu.used_mib > gpu.memory_mib:
+            broken.append(f"{gpu.node} {gpu.uuid}: {gpu.used_mib} of {gpu.memory_mib} MiB promised")
+        if gpu.encoders is not None and gpu.used_encoders > max(gpu.encoders, 0):
+            broken.append(f"{gpu.node} {gpu.uuid}: {gpu.used_encoders} encoder sessions given")
+    return broken
+
+
+def _holder(namespace: str, name: str, pod: Json | None) -> str:
+    labels = (pod or {}).get("metadata", {}).get("labels") or {}
+    return labels.get(NAME_LABEL) or f"{namespace}/{name}"
+
+
+def _ends(pod: Json) -> bool:
+    """Somebody promised an end: it belongs to a job."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["kind"] == "Job" for owner in owners)
+
+
+def _owed(rooms: dict[str, Room], pods: list[Json], claims: list[Json]) -> Owed:
+    """Copies of services on nodes that do not answer, and pods that wait for the cluster's scheduler."""
+    counts = {
+        (c["metadata"]["namespace"], owner["name"]): _count(c)
+        for c in claims
+        for owner in c["metadata"].get("ownerReferences") or []
+    }
+    owed = Owed()
+    for pod in pods:
+        node = pod["spec"].get("nodeName", "")
+        gated = bool(pod["spec"].get("schedulingGates"))
+        lost = bool(node) and (node not in rooms or not rooms[node].ready) and not _ends(pod)
+        waits = not node and not gated and not pod["metadata"].get("deletionTimestamp")
+        if _ended(pod) or not (lost or waits):
+            continue
+        cpu, memory = _asked(pod)
+        owed.cpu += cpu
+        owed.memory += memory
+        owed.pods += 1
+        wants = bool(pod["spec"].get("resourceClaims")) or _plain_gpus(pod)
+        key = (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        owed.gpus += max(counts.get(key, 0), _plain_gpus(pod), 1) if wants else 0
+    return owed
+
+
+def _count(claim: Json) -> int:
+    """How many GPUs a claim is for, allocated or not."""
+    requests = claim["spec"].get("devices", {}).get("requests", [])
+    total = 0
+    for request in requests:
+        ways = request.get("firstAvailable") or [request.get("exactly") or {}]
+        total += max(int(way.get("count", 1)) for way in ways)
+    return total
+
+
+def _plain_gpus(pod: Json) -> int:
+    limits = [c.get("resources", {}).get("limits", {}) for c in pod["spec"]["containers"]]
+    return sum(int(limit.get("nvidia.com/gpu", 0)) for limit in limits)
 
 
 # --- does a workload fit now? -------------------------------------------------------------------
@@ -168,21 +277,20 @@ def asked_mib(vram: Any) -> int:
     return round(float(match[1]) * 1024)
 
 
-def gpu_fits(gpu: Gpu, gpu_request: dict[str, Any], *, empty: bool = False) -> bool:
-    """Whether one GPU would do for one piece of the request; `empty`: as if nobody held it."""
-    if gpu.tainted:
-        return False
-    models = gpu_request.get("model") or []
+def suits(gpu: Gpu, request: Json) -> bool:
+    """Whether one GPU would do when nobody held it."""
+    models = request.get("model") or []
     models = [models] if isinstance(models, str) else models
     if models and gpu.model.lower() not in {m.lower() for m in models}:
         return False
-    shares = 0 if empty else gpu.used_shares
-    used = 0 if empty else gpu.used_mib
-    vram = gpu_request.get("vram")
-    if gpu_request.get("sharing") == "shared":
-        return shares < ALL_SHARES and gpu.memory_mib - used >= asked_mib(vram)
-    if shares:
+    if not _computes(gpu, request.get("compute") or ""):
         return False
+    sessions = int(request.get("encoder_sessions") or 0)
+    if gpu.encoders is not None and sessions > gpu.encoders:
+        return False
+    vram = request.get("vram")
+    if request.get("sharing") == "shared":
+        return gpu.memory_mib >= asked_mib(vram)
     if vram is None:
         return True
     floor = int(asked_mib(vram) * 0.935)
@@ -190,115 +298,83 @@ def gpu_fits(gpu: Gpu, gpu_request: dict[str, Any], *, empty: bool = False) -> b
     return gpu.vram_mib >= floor and gpu.memory_mib >= max(floor - reserve, 0) // 128 * 128
 
 
-def need(spec: dict[str, Any]) -> tuple[float, float]:
-    """CPU cores and bytes one instance asks for, as the workload file says (shm included in memory)."""
-    resources = spec.get("resources") or {}
-    return amount(resources.get("cpu", 1)), amount(resources.get("memory", "1Gi"))
-
-
-def fits_on(room: Room, spec: dict[str, Any], *, empty: bool = False) -> bool:
-    if not room.usable or room.name in (spec.get("avoid") or []):
+def _computes(gpu: Gpu, compute: str) -> bool:
+    if not compute:
+        return True
+    if not gpu.compute:
         return False
-    if spec.get("node") and spec["node"] != room.name:
+
+    def number(text: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in text.split("."))[:2]
+
+    if compute.startswith(">="):
+        return number(gpu.compute) >= number(compute[2:])
+    return number(gpu.compute) == number(compute)
+
+
+def gpu_fits(gpu: Gpu, request: Json) -> bool:
+    """Whether one GPU would do for one piece of the request this moment."""
+    if gpu.tainted or not suits(gpu, request):
+        return False
+    sessions = int(request.get("encoder_sessions") or 0)
+    if gpu.encoders is not None and gpu.used_encoders + sessions > gpu.encoders:
+        return False
+    if request.get("sharing") == "shared":
+        return gpu.used_shares < ALL_SHARES and gpu.memory_mib - gpu.used_mib >= asked_mib(
+            request["vram"]
+        )
+    return not gpu.used_shares
+
+
+def need(spec: Json) -> tuple[float, float]:
+    """CPU cores and bytes one instance asks for, as the workload file says; shared memory is memory."""
+    resources = spec.get("resources") or {}
+    gpus = int((spec.get("gpu") or {}).get("count", 1)) if spec.get("gpu") else 0
+    shm = amount(spec["shm"]) if "shm" in spec else gpus * 2 * 2.0**30
+    return amount(resources.get("cpu", 1)), amount(resources.get("memory", "1Gi")) + shm
+
+
+def allowed(room: Room, spec: Json) -> bool:
+    if room.name in (spec.get("avoid") or []):
+        return False
+    return not spec.get("node") or spec["node"] == room.name
+
+
+def gpus_wanted(spec: Json) -> int:
+    return int(spec["gpu"].get("count", 1)) if spec.get("gpu") else 0
+
+
+def fits_on(room: Room, spec: Json, owed: Owed) -> bool:
+    """One instance fits on this node, even after everything owed has been started right there."""
+    if not room.usable or not allowed(room, spec):
         return False
     cpu, memory = need(spec)
-    if room.cpu + 1e-9 < cpu or room.memory < memory or room.pods < 1:
+    if room.cpu - owed.cpu + 1e-9 < cpu or room.memory - owed.memory < memory:
         return False
-    request = spec.get("gpu")
-    if not request:
-        return True
-    count = int(request.get("count", 1))
-    return sum(gpu_fits(gpu, request, empty=empty) for gpu in room.gpus) >= count
+    if room.pods - owed.pods < 1:
+        return False
+    wanted = gpus_wanted(spec)
+    free = sum(gpu_fits(gpu, spec["gpu"]) for gpu in room.gpus) if wanted else 0
+    return not wanted or free - owed.gpus >= wanted
 
 
-def could_start(now: World, spec: dict[str, Any]) -> list[str]:
-    """Nodes on which one instance of the workload would fit this moment."""
-    return sorted(room.name for room in now.rooms.values() if fits_on(room, spec))
+def could_start(now: World, spec: Json) -> list[str]:
+    """Nodes on which one instance of the workload surely fits this moment."""
+    return sorted(room.name for room in now.rooms.values() if fits_on(room, spec, now.owed))
 
 
-def could_ever(now: World, spec: dict[str, Any]) -> bool:
-    request = spec.get("gpu") or {}
-    count = int(request.get("count", 1)) if request else 0
-    return any(
-        sum(gpu_fits(gpu, request, empty=True) for gpu in room.gpus) >= count
-        for room in now.rooms.values()
-    )
+def could_ever_on(room: Room, spec: Json) -> bool:
+    """By its GPUs alone, as if nobody held any: whether one instance could run there one day."""
+    wanted = gpus_wanted(spec)
+    if not allowed(room, spec):
+        return False
+    return not wanted or sum(suits(gpu, spec["gpu"]) for gpu in room.gpus) >= wanted
 
 
-# --- are the shown reasons true? ----------------------------------------------------------------
+def could_ever(now: World, spec: Json) -> bool:
+    return any(could_ever_on(room, spec) for room in now.rooms.values())
 
 
-def untrue(now: World, queue: list[dict[str, Any]]) -> list[str]:
-    """Statements of the queue that the cluster's objects contradict. `queue`: entries of PodWarden's
-    queue in order, each with name, position, priority, spec, reason."""
-    found = list(now.broken)
-    ahead: list[dict[str, Any]] = []
-    places: dict[int, str] = defaultdict(str)
-    for entry in queue:
-        name, reason = entry["name"], entry.get("reason")
-        if entry["position"] in places:
-            found.append(f"{name} and {places[entry['position']]} share place {entry['position']}")
-        places[entry["position"]] = name
-        if reason is None:
-            found.append(f"{name} waits without a reason")
-            continue
-        found += _judge(now, entry, reason, ahead)
-        ahead.append(entry)
-    return found
-
-
-def _judge(
-    now: World, entry: dict[str, Any], reason: dict[str, Any], ahead: list[dict[str, Any]]
-) -> list[str]:
-    name, code, spec = entry["name"], reason["code"], entry["spec"]
-    where = could_start(now, spec)
-    wrong = []
-    if code in {"DEVICES_IN_USE", "WAITS_FOR_SERVICE", "CPU_OR_MEMORY_SHORT"} and where:
-        whole = int(spec.get("replicas", 1)) == 1
-        if whole:
-            wrong.append(f"{name}: {code}, yet it fits on {', '.join(where)}")
-    if code == "CPU_OR_MEMORY_SHORT":
-        cpu, memory = need(spec)
-        plenty = [
-            r.name
-            for r in now.rooms.values()
-            if r.usable and r.cpu >= cpu and r.memory >= memory and _has_gpus(r, spec)
-        ]
-        if plenty:
-            wrong.append(f"{name}: short of CPU or memory, yet {', '.join(plenty)} has both")
-    if code == "WAITS_BEHIND" and not ahead:
-        wrong.append(f"{name}: waits behind others, yet it is first")
-    if code == "NODE_NOT_READY" and all(r.ready for r in now.rooms.values()):
-        wrong.append(f"{name}: waits for a node that is not ready, yet all are ready")
-    wrong += [f"{name}: {text}" for text in _wrong_notes(now, reason)]
-    return wrong
-
-
-def _has_gpus(room: Room, spec: dict[str, Any]) -> bool:
-    request = spec.get("gpu")
-    if not request:
-        return True
-    return sum(gpu_fits(g, request) for g in room.gpus) >= int(request.get("count", 1))
-
-
-def _wrong_notes(now: World, reason: dict[str, Any]) -> list[str]:
-    wrong = []
-    for note in reason.get("notes", []):
-        gpu = now.gpus.get(note["device"])
-        if gpu is None:
-            continue
-        if gpu.node != note["node"]:
-            wrong.append(f"says {gpu.uuid} is on {note['node']}, it is on {gpu.node}")
-        if note["code"] in {"DEVICES_IN_USE", "WAITS_FOR_SERVICE"} and not gpu.used_shares:
-            wrong.append(f"says {gpu.node} {gpu.model} is held, nobody holds it")
-        if note["code"] == "DEVICE_UNHEALTHY" and not gpu.tainted:
-            wrong.append(f"says {gpu.node} {gpu.model} is unhealthy, it is not")
-    return wrong
-
-
-def idle_for_head(now: World, queue: list[dict[str, Any]]) -> str:
-    """The head of the queue could start on free capacity this moment: where; "" otherwise."""
-    if not queue or int(queue[0]["spec"].get("replicas", 1)) > 1:
-        return ""
-    where = could_start(now, queue[0]["spec"])
-    return f"{queue[0]['name']} is first and fits on {', '.join(where)}" if where else ""
+def one_at_a_time(spec: Json) -> bool:
+    """Starts with a single instance: for replicas and gangs "does it fit" is not asked here."""
+    return int(spec.get("replicas", 1)) == 1 and not (spec.get("job") or {}).get("gang")

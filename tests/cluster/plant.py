@@ -301,8 +301,9 @@ class Plant:
         """Objects that carry the label of some workload, in PodWarden's namespace."""
         found = []
         for path in OWNED:
-            for item in self.raw.items(path, labelSelector="podwarden.io/workload"):
-                found.append(f"{path.rsplit('/', 1)[1]}/{item['metadata']['name']}")
+            items = self.raw.items(path, labelSelector="podwarden.io/workload")
+            kind = path.rsplit("/", 1)[1]
+            found += [f"{kind}/{item['metadata']['name']}" for item in items]
         return found
 
     def close(self) -> None:
@@ -352,14 +353,21 @@ def service(name: str, gpu: str = "", more: str = "", cpu: str = "500m") -> str:
 
 
 def job(
-    name: str, gpu: str = "", seconds: float = 2, rules: str = "retries: 0", more: str = ""
+    name: str,
+    gpu: str = "",
+    seconds: float = 2,
+    rules: str = "retries: 0",
+    more: str = "",
+    *,
+    fail: bool = False,
 ) -> str:
-    """A workload file of a job that runs `seconds`."""
+    """A workload file of a job whose tasks run `seconds` each."""
     asks = f"gpu: {{{gpu}}}\n" if gpu else ""
+    fails = ', simulator.podwarden.io/fail: "true"' if fail else ""
     return (
         f"name: {name}\nkind: job\nimage: example.org/app:1\n{asks}"
         f"resources: {{cpu: 500m, memory: 256Mi}}\nshm: 64Mi\njob: {{{rules}}}\n"
-        f'annotations: {{simulator.podwarden.io/run-seconds: "{seconds}"}}\n{more}'
+        f'annotations: {{simulator.podwarden.io/run-seconds: "{seconds}"{fails}}}\n{more}'
     )
 
 
