@@ -13,7 +13,7 @@ import json
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -78,6 +78,7 @@ class Client:
         self._extensions = (
             {"sni_hostname": access.tls_server_name} if access.tls_server_name else {}
         )
+        self._sending: set[asyncio.Future[Any]] = set()
         self._http = httpx.AsyncClient(
             base_url=access.server,
             headers=headers,
@@ -91,7 +92,28 @@ class Client:
         )
 
     async def close(self) -> None:
+        """Waits a moment for requests whose caller has gone."""
+        if self._sending:
+            _, late = await asyncio.wait(set(self._sending), timeout=2.0)
+            for sending in late:
+                sending.cancel()
+            await asyncio.gather(*self._sending, return_exceptions=True)
         await self._http.aclose()
+
+    async def _send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        """A connection must not be dropped half made: its socket would be left open. So a caller that is cancelled
+        leaves alone, and what it asked for is put away when it comes.
+        """
+        sending = asyncio.ensure_future(self._http.send(request, stream=stream))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            leaving = asyncio.ensure_future(_put_away(sending))
+            self._sending.add(leaving)
+            leaving.add_done_callback(self._sending.discard)
+            raise
 
     async def request(
         self,
@@ -117,7 +139,7 @@ class Client:
             delay = policy.delay(attempt)
             attempt += 1
             try:
-                answer = await self._http.request(
+                request = self._http.build_request(
                     method,
                     path,
                     params=params,
@@ -126,6 +148,7 @@ class Client:
                     timeout=self._timeout(policy.timeout),
                     extensions=self._extensions,
                 )
+                answer = await self._send(request, stream=False)
             except httpx.HTTPError as error:
                 failure: PodWardenError = unreachable(self.server, error)
                 again = isinstance(failure, Unavailable)
@@ -210,7 +233,7 @@ class Client:
             extensions=self._extensions,
         )
         try:
-            answer = await self._http.send(request, stream=True)
+            answer = await self._send(request, stream=True)
         except httpx.HTTPError as error:
             raise unreachable(self.server, error) from error
         try:
@@ -225,6 +248,12 @@ class Client:
 
     def _timeout(self, seconds: float) -> httpx.Timeout:
         return httpx.Timeout(seconds, connect=min(self.retry.connect, seconds), pool=60.0)
+
+
+async def _put_away(sending: asyncio.Future[httpx.Response]) -> None:
+    with suppress(httpx.HTTPError):
+        answer = await sending
+        await answer.aclose()
 
 
 def unreachable(server: str, error: Exception) -> PodWardenError:
