@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 
+from podwarden.control.charges import Charge
+from podwarden.domain.inventory import Holding
+from podwarden.domain.observation import Instance, Presence
 from podwarden.domain.placement import Claimant, Slot, Verdict
 from podwarden.domain.workload import HOLDING, Desire, State, Workload
+
+KnownCharge = tuple[
+    Workload, Presence | None, tuple[Instance, ...], Collection[str], Charge
+]  # what it was made from, and the result
+KnownHolding = tuple[Holding, Workload, tuple[Instance, ...] | None, Holding]
 
 
 class Books:
     """revision rises with each change. Rows of ended workloads stay while the cluster carries objects of them.
 
-    verdicts: the last plan's word on each waiting workload. claimants: cached per row version.
+    verdicts: the last plan's word on each waiting workload. claimants, charges, holdings: caches with
+    what they were made from.
     grants: slots given to arrays whose gates are still to be opened. opened: array instances whose gates
     were opened, with their slots (both start empty: a new leader plans them anew). granted: jobs that were once seen
     with their GPUs. parked: not to be admitted before that time, since their last start went nowhere.
@@ -23,6 +32,8 @@ class Books:
         self.revision = 0
         self.verdicts: dict[str, Verdict] = {}
         self.claimants: dict[str, tuple[int, Claimant]] = {}
+        self.charges: dict[str, KnownCharge] = {}
+        self.holdings: dict[tuple[str, str], KnownHolding] = {}
         self.grants: dict[str, list[Slot]] = {}
         self.opened: dict[str, dict[str, Slot]] = {}
         self.granted: set[str] = set()
@@ -65,6 +76,7 @@ class Books:
         self.revision += 1
         for part in (self._queued, self._holding, self._others):
             part.pop(workload, None)
+        self.charges.pop(workload, None)
         self.claimants.pop(workload, None)
         self.verdicts.pop(workload, None)
         self.opened.pop(workload, None)

@@ -27,7 +27,7 @@ from podwarden.control.target import (
     wanted,
 )
 from podwarden.domain.event import EventKind
-from podwarden.domain.observation import Observation
+from podwarden.domain.observation import Instance, Observation, Presence
 from podwarden.domain.placement import Hold, Slot
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import ENDED, Desire, Revision, State, Workload
@@ -53,6 +53,7 @@ class Rollout:
         self._given: dict[str, Target] = {}
         self._settled: set[str] = set()
         self._strangers: set[str] = set()
+        self._calm: dict[str, tuple[Workload, Presence | None, tuple[Instance, ...] | None]] = {}
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._rest: dict[str, tuple[float, Do | None]] = {}
         self._delay: dict[str, float] = {}
@@ -134,7 +135,25 @@ class Rollout:
                 self._start(row.id, partial(self._remove, row), Do.REMOVE)
 
     def _consider(self, row: Workload, seen: Observation) -> bool:
-        presence = seen.presences.get(row.id)
+        """Whether a step was started. What did not change since it was last found as wanted is passed over."""
+        presence, instances = seen.presences.get(row.id), seen.instances.get(row.id)
+        known = self._calm.get(row.id)
+        if (
+            known is not None
+            and known[0] is row
+            and known[1] is presence
+            and known[2] is instances
+            and row.state not in ENDED
+        ):
+            return False
+        if self._look(row, presence, seen):
+            self._calm.pop(row.id, None)
+            return True
+        if row.id not in self._busy and row.id not in self._rest:
+            self._calm[row.id] = (row, presence, instances)
+        return False
+
+    def _look(self, row: Workload, presence: Presence | None, seen: Observation) -> bool:
         if row.id not in self._given and as_wanted(row, presence):
             self._given[row.id] = wanted(row)
         if as_wanted(row, presence) and self._given.get(row.id) == wanted(row):
@@ -164,6 +183,7 @@ class Rollout:
         until, same = self._rest.get(key, (0.0, None))
         if until > self._desk.clock.monotonic() and same in (None, do):
             return False
+        self._calm.pop(key, None)
         task = asyncio.create_task(self._run(key, work), name=f"rollout {key}")
         self._busy[key] = task
         return True
@@ -177,6 +197,7 @@ class Rollout:
             raise
         finally:
             self._busy.pop(key, None)
+            self._calm.pop(key, None)
         clock = self._desk.clock
         if error is None:
             self._delay.pop(key, None)
@@ -287,10 +308,10 @@ class Rollout:
     # gates and holds
 
     def _gates(self, row: Workload, seen: Observation) -> bool:
-        books = self._desk.books
-        grants = books.grants.get(row.id)
         if not is_array(row):
             return False
+        books = self._desk.books
+        grants = books.grants.get(row.id)
         opened = books.opened.setdefault(row.id, {})
         here = {i.name: i for i in seen.instances.get(row.id, ())}
         for name in [
@@ -329,7 +350,7 @@ class Rollout:
     # small things
 
     def _drop(self, workload: str) -> None:
-        for memory in (self._given, self._rest, self._delay):
+        for memory in (self._given, self._rest, self._delay, self._calm):
             memory.pop(workload, None)
         self._settled.discard(workload)
 

@@ -12,7 +12,7 @@ from podwarden.control.charges import Charge, charge, is_array, reserved
 from podwarden.control.past import Past
 from podwarden.control.target import main_part
 from podwarden.domain.inventory import Holder, Holding, Node
-from podwarden.domain.observation import Observation
+from podwarden.domain.observation import Instance, Observation, Presence
 from podwarden.domain.placement import Claimant, Reserved, Snapshot
 from podwarden.domain.workload import Desire, Kind, Spec, VolumeKind, Workload
 
@@ -38,6 +38,8 @@ def build(
         for row in books.queued.values()
         if may_be_planned(row, books, seen, now)
     )
+    if len(books.holdings) > 2 * len(seen.holdings) + 100:
+        books.holdings.clear()
     return Snapshot(
         cluster=seen.cluster,
         taken_at=seen.taken_at,
@@ -105,12 +107,35 @@ def new_claimant(row: Workload, seen: Observation, past: Past, now: datetime) ->
 
 
 def owed_to(row: Workload, books: Books, seen: Observation, lost: Collection[str]) -> Charge:
-    instances = seen.instances.get(row.id, ())
+    """Made again only for arrays, and where the row or what the cluster shows of it changed."""
+    presence, instances = seen.presences.get(row.id), seen.instances.get(row.id, ())
+    known = books.charges.get(row.id)
+    if (
+        known is not None
+        and known[0] is row
+        and known[1] is presence
+        and known[2] is instances
+        and known[3] == lost
+        and not is_array(row)
+    ):
+        return known[4]
+    made = _owed_to(row, books, presence, instances, lost)
+    books.charges[row.id] = (row, presence, instances, lost, made)
+    return made
+
+
+def _owed_to(
+    row: Workload,
+    books: Books,
+    presence: Presence | None,
+    instances: tuple[Instance, ...],
+    lost: Collection[str],
+) -> Charge:
     if row.kind is Kind.JOB and any(i.allocated for i in instances):
         books.granted.add(row.id)
     return charge(
         row,
-        seen.presences.get(row.id),
+        presence,
         instances,
         lost,
         opened=books.opened.get(row.id, {}),
@@ -205,8 +230,19 @@ def _own_words(seen: Observation, books: Books, past: Past, now: datetime) -> It
         row = books.get(holding.holder.workload) if holding.holder.workload else None
         if row is None:
             yield holding
-        else:
-            yield replace(holding, holder=_holder(holding.holder, row, seen, past, now))
+            continue
+        key = (holding.device, holding.holder.instance)
+        known = books.holdings.get(key)
+        instances = seen.instances.get(row.id)
+        if known is None or known[:3] != (holding, row, instances) or _runs_late(known[3], now):
+            own = replace(holding, holder=_holder(holding.holder, row, seen, past, now))
+            known = books.holdings[key] = (holding, row, instances, own)
+        yield known[3]
+
+
+def _runs_late(holding: Holding, now: datetime) -> bool:
+    """A guess that has passed is made again: meanwhile a longer run may have been seen."""
+    return holding.holder.expected_end and (holding.holder.ends_by or now) <= now
 
 
 def _holder(holder: Holder, row: Workload, seen: Observation, past: Past, now: datetime) -> Holder:

@@ -8,8 +8,12 @@ from dataclasses import replace
 
 from podwarden import scheduling
 from podwarden.control.answers import Submitted
+from podwarden.control.clock import Clock
 from podwarden.control.ground import Sight, allow, allow_new, find
-from podwarden.control.ledger import Entry
+from podwarden.control.leader import Leader
+from podwarden.control.ledger import Entry, Ledger
+from podwarden.control.links import Links
+from podwarden.control.never import Never
 from podwarden.control.queries import Queries
 from podwarden.control.snapshot import merge_known, new_claimant
 from podwarden.control.updates import Updates
@@ -38,6 +42,10 @@ SHORT_QUEUE = 50  # waiting workloads up to which it waits at all
 
 class Workloads(Updates, Queries):
     """All use cases about workloads; see `Queries` and `Updates` too."""
+
+    def __init__(self, ledger: Ledger, links: Links, leader: Leader, clock: Clock) -> None:
+        super().__init__(ledger, links, leader, clock)
+        self._never = Never()
 
     async def submit(
         self,
@@ -201,7 +209,7 @@ class Workloads(Updates, Queries):
             reachable=seen.reachable,
         )
         now = self._clock.now().astimezone()
-        return scheduling.refusal(bare, new_claimant(row, seen, sight.past, now))
+        return self._never.reason(bare, new_claimant(row, seen, sight.past, now))
 
     async def _preview(self, row: Workload, sight: Sight, refusal: Reason | None) -> Submitted:
         await self._ledger.store.read(lambda unit: _check(unit, row))
