@@ -22,6 +22,7 @@ from podwarden.kube import kinds
 from podwarden.kube.adopt import Adopted, read_adoptable
 from podwarden.kube.client import ONCE, Client, Retry
 from podwarden.kube.connect import Access, check_dates
+from podwarden.kube.fencing import Fencing
 from podwarden.kube.index import Index
 from podwarden.kube.labels import NAMESPACE, WORKLOAD
 from podwarden.kube.logs import Logs
@@ -137,6 +138,7 @@ class Link:
             Watch(self._client, source, self._index, sleep=self._pace.sleep, clock=self._pace.clock)
             for source in SOURCES
         )
+        self._fencing = Fencing(self._client, sleep=self._pace.sleep)
         self._writer = Writer(self._client, self._index, self._synced, sleep=self._pace.sleep)
         self._tasks: list[asyncio.Task[None]] = []
         self._following: list[asyncio.Task[None]] = []
@@ -250,7 +252,7 @@ class Link:
 
     async def fence(self) -> int:
         """The fence that the cluster carries now, 0 when none was raised."""
-        return await self._writer.fence()
+        return await self._fencing.carried()
 
     async def raise_fence(self, fence: int) -> None:
         """Raises it and ensures what a cluster has once. FenceLost when it is higher already; equal is fine.
@@ -258,7 +260,7 @@ class Link:
         Returns when the cluster surely refuses every lower one.
         """
         served = (self.facts or await _facts(self._client)).served
-        await self._writer.raise_fence(fence, served)
+        await self._fencing.raise_to(fence, served)
 
     async def apply(self, rendered: Rendered, fence: int) -> None:
         """All objects, the one that starts copies last; then what earlier revisions left goes.

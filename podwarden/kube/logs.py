@@ -20,6 +20,7 @@ from podwarden.kube.pods import PodFacts
 MOST_LINE = 64 * 1024  # bytes; what is longer is cut, and says so
 MOST_WAITING = 1000  # lines of all copies that nobody has taken yet
 SILENCE = 600.0  # seconds without a line; then the stream is opened again
+LAST_WORDS = 2.0  # seconds of silence after the program's end
 CUT = "… (cut)"
 
 Wait = Callable[[int, float], Awaitable[int]]
@@ -29,10 +30,14 @@ Queue = asyncio.Queue["str | PodWardenError | None"]
 
 
 class _Seen:
-    """What a reader has passed on, so that a repeated start of a stream is not. stamp: of the last line."""
+    """What a reader has passed on, so that a repeated start of a stream is not. stamp: of the last line.
+
+    count: of all that were new.
+    """
 
     def __init__(self) -> None:
         self.stamp = ""
+        self.count = 0
         self._same: set[str] = set()  # lines that carry exactly this stamp
         self._repeats = False
 
@@ -49,6 +54,7 @@ class _Seen:
             self.stamp = stamp
             self._same = set()
         self._same.add(line)
+        self.count += 1
         return True
 
 
@@ -114,6 +120,8 @@ class Logs:
     ) -> None:
         """One reader for each copy; ends the queue with None, or with what went wrong."""
         readers: dict[str, asyncio.Task[None]] = {}
+        ending: dict[str, asyncio.Task[None]] = {}
+        ends: dict[str, _Seen] = {}
         try:
             while True:
                 revision = self._index.revision
@@ -121,10 +129,16 @@ class Logs:
                 for pod in pods:
                     if pod.uid not in readers:
                         prefix = "" if instance is not None or len(pods) == 1 else f"{pod.name} | "
-                        readers[pod.uid] = asyncio.create_task(self._read(pod, tail, queue, prefix))
+                        seen = _Seen()
+                        reading = self._read(pod, tail, queue, prefix, seen)
+                        readers[pod.uid] = asyncio.create_task(reading)
+                        ends[pod.uid] = seen
+                    if pod.ended and pod.uid not in ending:
+                        last = _last_words(readers[pod.uid], ends[pod.uid], queue)
+                        ending[pod.uid] = asyncio.create_task(last)
                 running = [task for task in readers.values() if not task.done()]
                 for task in readers.values():
-                    if task.done():
+                    if task.done() and not task.cancelled():
                         task.result()
                 if not running and all(pod.ended for pod in pods):
                     break
@@ -137,13 +151,15 @@ class Logs:
         except PodWardenError as error:
             await queue.put(error)
         finally:
-            for task in readers.values():
+            tasks = [*readers.values(), *ending.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*readers.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, pod: PodFacts, tail: int | None, queue: Queue, prefix: str) -> None:
+    async def _read(
+        self, pod: PodFacts, tail: int | None, queue: Queue, prefix: str, seen: _Seen
+    ) -> None:
         """One copy to its end: reconnects after the last line, waits while it has not started."""
-        seen = _Seen()
         failures = 0
         while True:
             lines = self._stream(
@@ -190,6 +206,15 @@ class Logs:
                     yield stamp, text
                 else:  # a part of an over-long line, or a server that adds no stamps
                     yield "", raw.decode("utf-8", "replace")
+
+
+async def _last_words(reader: asyncio.Task[None], seen: _Seen, queue: Queue) -> None:
+    """A stream should end with its program; one that stays open in silence is ended for it."""
+    while not reader.done():
+        before = seen.count
+        await asyncio.wait({reader}, timeout=LAST_WORDS)
+        if seen.count == before and not queue.full():
+            reader.cancel()
 
 
 async def _split(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

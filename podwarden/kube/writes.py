@@ -9,38 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from podwarden.domain.placement import Hold
-from podwarden.errors import Conflict, FenceLost, NotFound, Unavailable
+from podwarden.errors import Conflict, FenceLost, NotFound
 from podwarden.kube import kinds
 from podwarden.kube.client import MERGE, METADATA_ONLY, Client, Json
-from podwarden.kube.devices import CLASS
-from podwarden.kube.fence import fence_map, probe_object
+from podwarden.kube.fencing import TRIES, stamped
 from podwarden.kube.gates import opening
 from podwarden.kube.holds import hold_object, read_hold
 from podwarden.kube.index import Index
 from podwarden.kube.kinds import Kind
-from podwarden.kube.labels import (
-    EXTENDED_RESOURCE,
-    FENCE,
-    FENCE_MAP,
-    MANAGER,
-    NAMESPACE,
-    PREFIX,
-    REVISION,
-    WORKLOAD,
-)
+from podwarden.kube.labels import FENCE, NAMESPACE, PREFIX, REVISION, WORKLOAD
 from podwarden.kube.parts import PartFacts
 from podwarden.kube.render import Rendered
-from podwarden.kube.standing import bootstrap_objects, namespace
 
 T = TypeVar("T")
 
 AT_ONCE = 16  # requests of one call that run side by side
-TRIES = 5  # of a read and the write that depends on it
-PROBES = 200
 
 _MAIN = (kinds.DEPLOYMENT, kinds.JOB)
 # What starts copies goes first, the record last: a removal that broke off can still be found and ended.
@@ -75,114 +61,10 @@ class Writer:
         # What was written here may not have come back by watch yet.
         self._written: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
 
-    # --- fence -----------------------------------------------------------------------------------
-
-    async def fence(self) -> int:
-        try:
-            return _carried(await self._client.get(kinds.CONFIG_MAP.path(NAMESPACE, FENCE_MAP)))
-        except NotFound:
-            return 0
-
-    async def raise_fence(self, fence: int, served: frozenset[str]) -> None:
-        await self._ensure_namespace()
-        await self._swap_fence(fence)
-        guarded = True
-        for obj in bootstrap_objects(await self._wanted(served)):
-            try:
-                await self._client.apply(_stamped(obj, fence))
-            except NotFound:  # the API is older than this kind
-                if not obj["kind"].startswith("ValidatingAdmissionPolicy"):
-                    raise
-                guarded = False
-        if guarded:
-            await self._until_refused(fence - 1)
-
-    async def _ensure_namespace(self) -> None:
-        """Not under PodWarden's name: a fence whose number was deleted would refuse even this."""
-        try:
-            await self._client.get(kinds.NAMESPACE.path("", NAMESPACE))
-        except NotFound:
-            with suppress(Conflict):
-                await self._client.request(
-                    "POST",
-                    kinds.NAMESPACE.path(),
-                    "make PodWarden's namespace",
-                    params={"fieldManager": "podwarden-setup"},
-                    body=namespace(),
-                )
-
-    async def _swap_fence(self, fence: int) -> None:
-        path = kinds.CONFIG_MAP.path(NAMESPACE, FENCE_MAP)
-        wanted = fence_map(fence)
-        asked = {"fieldManager": MANAGER}
-        for _ in range(TRIES):
-            try:
-                seen = await self._client.get(path)
-            except NotFound:
-                method, body, where = "POST", wanted, kinds.CONFIG_MAP.path(NAMESPACE)
-            else:
-                carried = _carried(seen)
-                if carried > fence:
-                    raise FenceLost(
-                        f"Another PodWarden leads {self._client.server} with fence {carried}; this one has {fence}."
-                    )
-                if carried == fence:
-                    return
-                version = seen["metadata"]["resourceVersion"]
-                body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}}
-                method, where = "PUT", path
-            try:
-                await self._client.request(
-                    method, where, "raise the fence", params=asked, body=body
-                )
-            except (Conflict, NotFound):
-                continue  # somebody was faster: look again
-            return
-        raise Unavailable(f"{self._client.server}: the fence changes faster than it can be raised.")
-
-    async def _until_refused(self, outdated: int) -> None:
-        """The API server learns of the new fence a few milliseconds later than it answers."""
-        probe = probe_object(outdated)
-        path = kinds.CONFIG_MAP.path(NAMESPACE, probe["metadata"]["name"])
-        for attempt in range(PROBES):
-            try:
-                await self._client.request(
-                    "PATCH",
-                    path,
-                    "try the fence",
-                    params={"fieldManager": MANAGER, "force": "true", "dryRun": "All"},
-                    body=probe,
-                    content_type="application/apply-patch+yaml",
-                )
-            except FenceLost:
-                return
-            await self._sleep(min(0.01 * (attempt + 1), 0.2))
-        raise Unavailable(
-            f"{self._client.server} does not enforce the fence. PodWarden does not act there."
-        )
-
-    async def _wanted(self, served: frozenset[str]) -> frozenset[str]:
-        """Without our GPU class where somebody else answers `nvidia.com/gpu`: never two for one GPU."""
-        if "deviceclasses" not in served:
-            return served
-        classes = await self._client.list(kinds.DEVICE_CLASS.path())
-        others = any(
-            (item.get("spec") or {}).get("extendedResourceName") == EXTENDED_RESOURCE
-            and item["metadata"]["name"] != CLASS
-            for item in classes
-        )
-        nodes = await self._client.list(kinds.NODE.path()) if not others else []
-        plugin = any(
-            str(((node.get("status") or {}).get("allocatable") or {}).get(EXTENDED_RESOURCE, "0"))
-            != "0"
-            for node in nodes
-        )
-        return served - {"deviceclasses"} if others or plugin else served
-
     # --- workloads -------------------------------------------------------------------------------
 
     async def apply(self, rendered: Rendered, fence: int) -> None:
-        *before, last = (_stamped(obj, fence) for obj in rendered.objects)
+        *before, last = (stamped(obj, fence) for obj in rendered.objects)
         names = {(obj["kind"], obj["metadata"]["name"]) for obj in (*before, last)}
         self._written[rendered.workload] |= names
         await _side_by_side(self._client.apply(obj) for obj in before)
@@ -365,7 +247,7 @@ class Writer:
         await _side_by_side(
             [
                 *(
-                    self._client.apply(_stamped(hold_object(hold), fence))
+                    self._client.apply(stamped(hold_object(hold), fence))
                     for key, hold in wanted.items()
                     if key not in there
                 ),
@@ -376,18 +258,6 @@ class Writer:
                 ),
             ]
         )
-
-
-def _stamped(obj: Mapping[str, Any], fence: int) -> Json:
-    """A copy with the fence on the object itself, never on its pod template: that would restart it."""
-    meta = obj["metadata"]
-    annotations = {**(meta.get("annotations") or {}), FENCE: str(fence)}
-    return {**obj, "metadata": {**meta, "annotations": annotations}}
-
-
-def _carried(config_map: Mapping[str, Any]) -> int:
-    text = str((config_map.get("data") or {}).get("fence", ""))
-    return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def _meta(part: PartFacts) -> Mapping[str, Any]:

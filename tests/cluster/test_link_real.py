@@ -6,6 +6,7 @@ foreign demand and holders, logs. Faults are in test_link_faults.py.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -395,3 +396,19 @@ async def test_waiting_for_a_change_ends_with_the_time(engine: RunningEngine) ->
     assert not link.observe().reachable
     assert await link.wait_change(99, 0.05) == 0
     await link.close()
+
+
+async def test_following_a_job_ends_with_it(engine: RunningEngine, node: str) -> None:
+    spec = spec_of(
+        unique("tail"), kind=Kind.JOB, annotations=(("simulator.podwarden.io/run-seconds", "2"),)
+    )
+    workload = workload_of(spec)
+    async with linked(engine) as (link, fence):
+        await link.apply(rendered(workload, placed(workload, Slot(node))), fence)
+        await seen(link, lambda o: o.instances.get(workload.id), "it is there")
+        async with asyncio.timeout(30):
+            lines = [line async for line in link.logs(workload.id, follow=True)]
+        assert lines
+        assert len(lines) == len(set(lines))
+        assert link.observe().instances[workload.id][0].phase == "succeeded"
+        await link.remove(workload.id, keep_volumes=False, fence=fence)
