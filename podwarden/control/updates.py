@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from podwarden import scheduling
 from podwarden.control import revising, words
@@ -29,8 +30,10 @@ from podwarden.domain.workload import (
     Workload,
 )
 from podwarden.errors import Conflict, Forbidden, Invalid
+from podwarden.store import Unit
 
 NEEDS_DOWNTIME = "UPDATE_NEEDS_DOWNTIME"
+TRIES = 5  # while PodWarden's own loops keep writing the row
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,35 @@ class Updates(UseCases):
         )
 
     async def _revise(
+        self,
+        actor: User,
+        row: Workload,
+        spec: Spec,
+        *,
+        recreate: bool,
+        dry_run: bool,
+        note: str,
+        kind: EventKind,
+    ) -> Updated:
+        """Where a loop of PodWarden's own wrote the row meanwhile, the way is chosen anew; what another person
+        did meanwhile is not overrun: Conflict STALE.
+        """
+        tries = TRIES
+        while True:
+            try:
+                return await self._revise_once(
+                    actor, row, spec, recreate=recreate, dry_run=dry_run, note=note, kind=kind
+                )
+            except Conflict as conflict:
+                tries -= 1
+                if conflict.code != "STALE" or not tries:
+                    raise
+                known = row
+                row = await self._ledger.store.read(partial(_by_id, row.id))
+                if (row.revision, row.desire) != (known.revision, known.desire):
+                    raise
+
+    async def _revise_once(
         self,
         actor: User,
         row: Workload,
@@ -229,6 +261,10 @@ def _check_fixed(row: Workload, spec: Spec) -> None:
 
 def _smaller(new: Volume, old: Volume) -> bool:
     return (new.size_mib or 0) < (old.size_mib or 0)
+
+
+def _by_id(key: str, unit: Unit) -> Workload:
+    return unit.workloads.get(key)
 
 
 def _commit(
