@@ -34,7 +34,7 @@ COMMANDS = {
     "replay": None,
 }  # fmt: skip
 OPTIONS = {
-    ("demo",): {"--stop", "--nodes", "--port", "--data"},
+    ("demo",): {"--once", "--stop", "--nodes", "--port", "--data"},
     ("gpus",): {"--watch"},
     ("deploy",): {
         "--name", "--cluster", "--gpus", "--vram", "--shared", "--model", "--priority", "--set",
