@@ -233,7 +233,8 @@ class Rollout:
             self._settled.discard(row.id)
             self._pause(row.id, Do.SCALE_DOWN)
         elif now.do is Do.GROW:
-            await self._desk.link.scale(row.id, tasks_that_may_exist(row), self._desk.fence())
+            tasks = tasks_that_may_exist(row, seen.instances.get(row.id, ()))
+            await self._desk.link.scale(row.id, tasks, self._desk.fence())
             self._pause(row.id, Do.GROW)
         elif now.do is Do.REMOVE:
             await self._remove(row)

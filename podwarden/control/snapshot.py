@@ -216,10 +216,12 @@ def _still_wanted(
         base = claimant(row, seen, past, now, slots=owed.lost, at_least=owed.lost)
         yield replace(base, started=True, displaced=True)
     elif owed.gated:
+        job = row.spec.job
+        gang = job is not None and job.gang
         waiting = len(owed.gated) - owed.promised
+        if job is not None and job.parallelism is not None:
+            waiting = min(waiting, job.parallelism - len(owed.used))
         if waiting > 0:
-            job = row.spec.job
-            gang = job is not None and job.gang
             base = claimant(row, seen, past, now, slots=waiting, at_least=waiting if gang else 1)
             yield replace(base, started=True)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from podwarden.control.charges import exhausted
 from podwarden.domain.observation import Instance, Presence
 from podwarden.domain.placement import Placement
 from podwarden.domain.workload import ENDED, HOLDING, Desire, Kind, State, Workload
@@ -66,7 +67,7 @@ def step(
         return _ended(row, presence, now)
     if row.placement is None:
         return Step(Do.NOTHING)
-    return _running(row, presence, given, settled=settled)
+    return _running(row, presence, instances, given, settled=settled)
 
 
 def wanted(row: Workload) -> Target:
@@ -110,7 +111,12 @@ def _ended(row: Workload, presence: Presence | None, now: datetime) -> Step:
 
 
 def _running(
-    row: Workload, presence: Presence | None, given: Target | None, *, settled: bool
+    row: Workload,
+    presence: Presence | None,
+    instances: Collection[Instance],
+    given: Target | None,
+    *,
+    settled: bool,
 ) -> Step:
     nothing = Step(Do.NOTHING)
     if presence is None:
@@ -125,7 +131,8 @@ def _running(
     changed = presence.edited or _set_otherwise(row, presence) if settled or given is None else ""
     if changed or presence.edited:
         return Step(Do.APPLY, changed or presence.edited)
-    return Step(Do.GROW) if presence.desired < tasks_that_may_exist(row) else nothing
+    more = presence.desired < tasks_that_may_exist(row, instances)
+    return Step(Do.GROW) if more else nothing
 
 
 def _set_otherwise(row: Workload, presence: Presence) -> str:
@@ -137,11 +144,17 @@ def _set_otherwise(row: Workload, presence: Presence) -> str:
     return ""
 
 
-def tasks_that_may_exist(row: Workload) -> int:
-    """How many instances of an array may be there, behind the gate or not; 0 for everything else."""
-    if row.spec.job is None or row.spec.job.array is None or row.placement is None:
+def tasks_that_may_exist(row: Workload, instances: Collection[Instance] = ()) -> int:
+    """How many instances of an array may be there, behind the gate or not; 0 for everything else.
+
+    The cluster makes tasks that failed for good anew; they stay behind their gate and must not take the place of
+    those that were never tried.
+    """
+    job = row.spec.job
+    if job is None or job.array is None or row.placement is None:
         return 0
-    return array_pods(row.spec.job, len(row.placement.slots))
+    pods = array_pods(job, len(row.placement.slots)) + len(exhausted(job, instances))
+    return min(pods, job.tasks)
 
 
 def _differs(row: Workload, given: Target) -> bool:

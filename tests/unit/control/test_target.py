@@ -123,6 +123,18 @@ def test_an_array_may_have_more_tasks_when_there_is_more_room():
     assert do(array, presence("Job", desired=100), given=wanted(array)) is Do.NOTHING
 
 
+def test_tasks_that_failed_for_good_do_not_take_the_place_of_those_never_tried():
+    array = row(
+        job(array=(1, 5), parallelism=2, retries=0), placement=Placement("w1", (Slot("n1"),))
+    )
+    failed = [
+        instance(f"r-{n}", phase="failed", index=n, user_failure=True, ready=False) for n in (0, 1)
+    ]
+    assert do(array, presence("Job", desired=2), given=wanted(array)) is Do.NOTHING
+    assert do(array, presence("Job", desired=2), failed, wanted(array)) is Do.GROW
+    assert do(array, presence("Job", desired=4), failed, wanted(array)) is Do.NOTHING
+
+
 def test_what_is_being_removed_is_waited_for():
     starting = row(state=State.STARTING)
     assert do(starting, presence(deleting=True)) is Do.NOTHING
