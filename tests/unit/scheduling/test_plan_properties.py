@@ -331,7 +331,7 @@ def test_property(check, strategies):
 @pytest.mark.long
 @pytest.mark.parametrize(("check", "strategies"), PROPERTIES)
 def test_property_at_length(check, strategies):
-    examine(check, strategies, 1500)
+    examine(check, strategies, 800)
 
 
 def test_the_judge_sees_faults():
