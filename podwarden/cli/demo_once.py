@@ -57,6 +57,8 @@ def once(output: Format, *, cases: Sequence[Case] = CASES, opened: Opened | None
         raise Failure("It was stopped before the end.", REFUSED) from stopped
     except PodWardenError as error:
         raise Failure(error.message, REFUSED) from error
+    except TimeoutError as error:
+        raise Failure("The cluster could not be read in time.", REFUSED) from error
     finally:
         _end(demo, folder, keep=keep)
     _print(output, {"ok": report.pop("ok"), "seconds": _since(began), **report})

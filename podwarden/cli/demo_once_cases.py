@@ -24,9 +24,9 @@ from podwarden.cli.demo_once_wants import (
     Want,
 )
 
-SOON = 15.0  # seconds for what needs no waiting
-LATER = 30.0  # for what waits for others
-NODE_LOST = 45.0  # until a node's silence is noticed and its work runs elsewhere
+SOON = 20.0  # seconds for what needs no waiting
+LATER = 45.0  # for what waits for others
+NODE_LOST = 60.0  # until a node's silence is noticed and its work runs elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ CASES: tuple[Case, ...] = (
         "pair",
         "a job with both GPUs of n4; when it ends, both are free",
         (
-            Deploy(_file("job", "count: 2, vram: 16GB", more="job: {retries: 0}", run_seconds="3")),
+            Deploy(_file("job", "count: 2, vram: 16GB", more="job: {retries: 0}", run_seconds="4")),
             Sees((Runs(_on("n4"), "RTX A4000", 2),)),
             Sees((Ended(),)),
         ),
@@ -185,8 +185,8 @@ CASES: tuple[Case, ...] = (
                 _file(
                     "job",
                     "vram: 8GB, model: [RTX 3090]",
-                    more="job: {retries: 0, time_limit: 30s}",
-                    run_seconds="6",
+                    more="job: {retries: 0, time_limit: 1m}",
+                    run_seconds="8",
                 )
             ),
             Sees((Runs(_on("n3"), "RTX 3090", 1),)),

@@ -23,6 +23,7 @@ from podwarden.cli.demo_once_cases import (
 from podwarden.cli.demo_once_seen import Seen
 from podwarden.cli.demo_once_wants import Nothing
 from podwarden.cli.failure import Failure
+from podwarden.errors import PodWardenError
 from podwarden.kube.client import MERGE, Client
 from podwarden.kube.kinds import NODE
 
@@ -87,6 +88,9 @@ class Play:
             ok = False
         except Failure as failure:
             said.append(f"PodWarden answered: {failure}")
+            ok = False
+        except PodWardenError as error:
+            said.append(f"the cluster answered: {error.message}")
             ok = False
         if not ok:
             self._failed.add(name)
