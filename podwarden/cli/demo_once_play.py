@@ -95,7 +95,7 @@ class Play:
         if not ok:
             self._failed.add(name)
             self._move()
-        seen = "; then ".join(filter(None, said))
+        seen = "; then ".join(filter(None, said)).rstrip(".")
         self._tell(f"{name}: {'right' if ok else 'WRONG'}: {seen}.")
         return Outcome(name, case.expected, seen, ok, round(time.monotonic() - began, 1))
 
