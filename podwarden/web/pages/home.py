@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from podwarden.domain.access import User
-from podwarden.domain.workload import ENDED, State
+from podwarden.domain.workload import ENDED, State, Workload
 from podwarden.web.api import views
 from podwarden.web.api.context import Actor, Context, Ctx, by_uuid
 from podwarden.web.pages.page import page, part
@@ -31,8 +31,8 @@ async def _values(ctx: Context, actor: User) -> dict[str, Any]:
     gpus = await calls.gpus(actor)
     known = by_uuid(gpus)
     queue = await calls.queue(actor)
-    rows = await calls.list(actor, states=frozenset(State) - ENDED - {State.QUEUED}, limit=MOST)
-    ended = await calls.list(actor, states=ENDED, limit=MOST)
+    rows = await calls.list(actor, states=frozenset(State) - ENDED - {State.QUEUED}, limit=MOST + 1)
+    ended = await calls.list(actor, states=ENDED, limit=MOST + 1)
     status = await ctx.controller.status()
     return {
         "user": actor,
@@ -40,8 +40,16 @@ async def _values(ctx: Context, actor: User) -> dict[str, Any]:
         "gpus": [views.gpu(g) for g in gpus],
         "queue": [views.workload(q.workload, q.verdict, known) for q in queue[:MOST]],
         "waiting": len(queue),
-        "workloads": [views.workload(w, calls.verdict(w.id), known, calls.urls(w)) for w in rows],
-        "ended": [views.workload(w, None, known) for w in reversed(ended)],
+        "workloads": [
+            views.workload(w, calls.verdict(w.id), known, calls.urls(w)) for w in rows[:MOST]
+        ],
+        "ended": [views.workload(w, None, known) for w in reversed(ended[:MOST])],
+        "shown": _shown(rows),
+        "shown_ended": _shown(ended),
         "simulated": any(c.cluster.simulated for c in status.clusters),
         "at": datetime.now(UTC),
     }
+
+
+def _shown(rows: tuple[Workload, ...]) -> str:
+    return f"the first {MOST}" if len(rows) > MOST else str(len(rows))

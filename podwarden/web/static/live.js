@@ -36,8 +36,19 @@ async function read() {
   }
 }
 
-const source = new EventSource("/api/v1/feed");
-source.addEventListener("open", () => { connected = true; say(); read(); });
-source.addEventListener("change", read);
-source.addEventListener("error", () => { connected = false; say(); });
+function listen() {
+  const source = new EventSource("/api/v1/feed");
+  source.addEventListener("open", () => { connected = true; say(); read(); });
+  source.addEventListener("change", read);
+  source.addEventListener("error", () => {
+    connected = false;
+    say();
+    if (source.readyState === EventSource.CLOSED) {  // refused, not cut off: the browser does not try again
+      read();  // leads to the login when that is why
+      setTimeout(listen, 5000);
+    }
+  });
+}
+
+listen();
 setInterval(say, 5000);
