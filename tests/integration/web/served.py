@@ -49,7 +49,7 @@ class Served:
             return
         self.loop.call_soon_threadsafe(self.app.state.context.streams.close)
         self._server.should_exit = True
-        self._thread.join(15)
+        self._thread.join(60)
         assert not self._thread.is_alive(), "the server did not stop"
         self._listener.close()
 
@@ -60,4 +60,4 @@ class Served:
             done = work()
             return await done if isinstance(done, Awaitable) else done
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(10)
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(60)

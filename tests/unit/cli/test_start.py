@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -54,14 +54,16 @@ def test_a_client_command_imports_no_heavy_library(name):
 
 
 def test_the_start_is_quick():
-    def once() -> float:
-        began = time.monotonic()
-        subprocess.run(
-            [sys.executable, "-m", "podwarden.cli", "--version"], check=True, capture_output=True
-        )
-        return time.monotonic() - began
+    """By its own processor time: the wall clock belongs to whatever else runs here."""
 
-    assert min(once() for _ in range(5)) < 0.5, "0.3 s on a quiet machine"
+    def once() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = "from podwarden.cli import main, lazy, client; lazy.command('gpus')"
+        subprocess.run([sys.executable, "-c", command], check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    assert min(once() for _ in range(5)) < 0.45, "0.2 s on a quiet machine"
 
 
 def test_every_command_of_the_table_exists():
