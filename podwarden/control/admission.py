@@ -73,6 +73,9 @@ class Admission:
             self._answer(at)
             return Turn(again=self._sleep(now))
         plan = await _think(view, now)
+        desk.ledger.publish("gpus", desk.cluster)
+        if plan.verdicts != self.plan.verdicts:
+            desk.ledger.publish("queue", desk.cluster)
         self.plan, self._grounds = plan, grounds
         self._deadline = self._next_deadline(plan, now)
         admitted = 0

@@ -138,6 +138,10 @@ class Ledger:
             await self._read_again(entry.stale)
         return result
 
+    def publish(self, kind: str, cluster: str) -> None:
+        """What no row tells: `gpus`, `queue` of a cluster changed."""
+        self._feed.publish(kind, cluster)
+
     async def follow(self) -> Turn:
         """Learn what other processes wrote."""
         events = await self.store.read(

@@ -213,8 +213,12 @@ async def test_a_second_cluster_is_asked_for_by_name(house):
 async def test_the_feed_tells_of_each_change(house):
     async with house.app.controller.feed.subscribe() as listener:
         answer = await house.workloads.submit(ANN, service())
-        seen = [await listener.next(5) for _ in range(2)]
-        assert {notice.subject for notice in seen} == {answer.workload.id}
+        await house.reaches("web", State.RUNNING)
+        seen = []
+        while notice := await listener.next(0.2):
+            seen.append((notice.kind, notice.subject))
+    assert seen[0] == ("workload", answer.workload.id)
+    assert {("gpus", "home"), ("queue", "home")} <= set(seen)
 
 
 async def test_the_first_user_is_made_once(start):
