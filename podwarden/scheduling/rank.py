@@ -26,7 +26,7 @@ class Ranker(Protocol):
 
 
 class BestFit:
-    """Fragmentation over the mix, then the smallest sufficient GPU, the commonest model, the fullest node."""
+    """The smallest sufficient GPU, then the least fragmentation over the mix, the commonest model, the fullest node."""
 
     def __init__(self, books: Books, mix: Mix) -> None:
         self._mix = tuple(
@@ -49,7 +49,7 @@ class BestFit:
         spoilt = self._spoilt(node, need, positions)
         if need.vram_mib is None and not need.shared:
             return (vram, spoilt, scarce, left)  # any whole GPU: the smallest free first
-        return (opened, spoilt, vram, scarce, left)
+        return (opened, vram, spoilt, scarce, left)
 
     def _spoilt(self, node: NodeBook, need: Need, positions: tuple[int, ...]) -> int:
         """How much more of the node's free GPU capacity the mix cannot use, once these are taken."""
