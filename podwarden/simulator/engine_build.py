@@ -280,9 +280,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--cache", type=Path, help="where built engines lie (default: the user's cache folder)"
     )
+    parser.add_argument(
+        "--go", action="store_true", help="print the Go that builds it, build nothing"
+    )
     given = parser.parse_args(arguments)
     try:
-        sys.stdout.write(f"{engine_binary(given.source, given.cache)}\n")
+        found = (
+            find_go(given.cache or default_cache())
+            if given.go
+            else engine_binary(given.source, given.cache)
+        )
+        sys.stdout.write(f"{found}\n")
     except PodWardenError as error:
         sys.stderr.write(f"{error}\n")
         return 1
