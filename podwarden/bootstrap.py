@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import secrets
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,6 +14,7 @@ from podwarden.control.clock import Clock, SystemClock
 from podwarden.control.clusters import Clusters, Probe
 from podwarden.control.controller import Controller
 from podwarden.control.feed import Feed
+from podwarden.control.holder import own_name
 from podwarden.control.leader import Leader
 from podwarden.control.ledger import Ledger
 from podwarden.control.link import Link
@@ -98,13 +97,14 @@ def build(
     feed = Feed()
     ledger = Ledger(store, feed, clock)
     links = Links(store, connect or _connect)
-    holder = holder or f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(3)}"
 
     def make_room(cluster: str, fence: Callable[[], int]) -> Room:
         link = links.get(cluster)
         return Room(cluster, link, ledger, clock, fence=fence, render=render)
 
-    leader = Leader(store, links, clock, make_room, holder=holder, seconds=settings.lease_seconds)
+    leader = Leader(
+        store, links, clock, make_room, holder=holder or own_name(), seconds=settings.lease_seconds
+    )
     follow = Loop("events of other processes", ledger.follow, clock)
     connections = Loop("connections", links.turn, clock)
     ledger.clusters_changed = connections.hint

@@ -11,10 +11,11 @@ import logging
 from collections.abc import Callable
 
 from podwarden.control.clock import Clock
+from podwarden.control.holder import is_dead
 from podwarden.control.links import Links
 from podwarden.control.room import Room
 from podwarden.errors import FenceLost, Unavailable
-from podwarden.store import Store
+from podwarden.store import Store, Unit
 
 log = logging.getLogger("podwarden.control")
 
@@ -86,9 +87,7 @@ class Leader:
     async def _acquire(self) -> bool:
         began = self._clock.monotonic()
         try:
-            fence = await self._store.write(
-                lambda unit: unit.lease.acquire(self.holder, self._seconds)
-            )
+            fence = await self._store.write(self._take)
         except Unavailable as error:
             log.warning("lease: %s", error)
             return False
@@ -97,6 +96,13 @@ class Leader:
         self._fence = self._held = fence
         self._until = began + self._seconds * (1 - MARGIN)
         return True
+
+    def _take(self, unit: Unit) -> int | None:
+        """A leader that surely died is not waited for; its fence is behind us in any case."""
+        holder, fence, _ = unit.lease.current()
+        if holder and is_dead(holder):
+            unit.lease.release(holder, fence)
+        return unit.lease.acquire(self.holder, self._seconds)
 
     async def _lead(self) -> None:
         """Until the lease is lost."""
