@@ -175,7 +175,8 @@ def _holders(charges: list[Charge], now: datetime) -> str:
 def _name(charge: Charge) -> str:
     holder = charge.holder
     name = short(holder.name) or "somebody"
-    return name if holder.workload or not holder.namespace else f"{short(holder.namespace)}/{name}"
+    whole = holder.workload or not holder.namespace or "/" in holder.name
+    return name if whole else f"{short(holder.namespace)}/{name}"
 
 
 def _until(charge: Charge, now: datetime) -> str:
