@@ -64,8 +64,9 @@ class Gpu:
 
 @dataclass
 class Owed:
-    """What has a right to start somewhere before anybody in the queue."""
+    """What has a right to start somewhere before anybody in the queue; names: of whom."""
 
+    names: set[str] = field(default_factory=set)
     gpus: int = 0
     cpu: float = 0.0
     memory: float = 0.0
@@ -238,6 +239,7 @@ def _owed(rooms: dict[str, Room], pods: list[Json], claims: list[Json]) -> Owed:
         if _ended(pod) or not (lost or waits):
             continue
         cpu, memory = _asked(pod)
+        owed.names.add(_holder(pod["metadata"]["namespace"], pod["metadata"]["name"], pod))
         owed.cpu += cpu
         owed.memory += memory
         owed.pods += 1

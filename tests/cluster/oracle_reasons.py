@@ -148,31 +148,32 @@ def _unseen(entry: Json, ahead: list[Json]) -> bool:
 def _wrong_notes(now: World, spec: Json, reason: Json) -> Iterator[Finding]:
     for note in reason.get("notes", []):
         room, gpu = now.rooms.get(note["node"]), now.gpus.get(note["device"])
-        about = ("note", note["node"], note["device"], note["code"])
+        about = ("note", note["node"], note["device"], note["text"])
         if room is None:
             continue
         if note["code"] == "NODE_NOT_READY" and room.usable:
             yield Finding(about, f"says {note['node']} is not ready", (note["node"],))
         if gpu is None:
             continue
-        wrong = _wrong_note(spec, gpu, note)
+        wrong = _wrong_note(spec, gpu, note, now.owed.names)
         if wrong:
             yield Finding(about, f"{wrong} ({note['text']})", (gpu.node,))
 
 
-def _wrong_note(spec: Json, gpu: Gpu, note: Json) -> str:
-    """What is wrong about one GPU's note; "" when it is true."""
+def _wrong_note(spec: Json, gpu: Gpu, note: Json, owed: set[str]) -> str:
+    """What is wrong about one GPU's note; "" when it is true. owed: who is about to get GPUs."""
     code, text, name = note["code"], note["text"], f"{gpu.node} {gpu.model}"
     fits = gpu_fits(gpu, spec["gpu"])
-    names_holder = not gpu.holders or any(holder in text for holder in gpu.holders)
+    promised = any(name in text for name in owed)
+    named = promised or not gpu.holders or any(holder in text for holder in gpu.holders)
     free = code in HELD and " is free" in text
     held = code in HELD and not free
     faults = {
         f"says {gpu.uuid} is on {note['node']}, it is on {gpu.node}": gpu.node != note["node"],
         f"says {name} is free, it is held": free and not fits,
-        f"says {name} is held, nobody holds it": held and not gpu.used_shares,
+        f"says {name} is held, nobody holds it": held and not (gpu.used_shares or promised),
         f"names others than {', '.join(sorted(gpu.holders))} as holders of {name}": held
-        and not names_holder,
+        and not named,
         f"says {name} is too small": code == "NO_DEVICE_LARGE_ENOUGH" and suits(gpu, spec["gpu"]),
         f"says {name} has no CPU or memory beside it, it is held": code == "CPU_OR_MEMORY_SHORT"
         and gpu.used_shares >= ALL_SHARES,

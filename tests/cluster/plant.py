@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +21,7 @@ from typing import Any
 
 import httpx
 from deadline import eventually
+from proxy import Proxy, free_port
 from rawapi import Json
 from running import NODE_GRACE, RunningEngine
 
@@ -37,12 +37,6 @@ PASSWORD = "correct horse battery staple"
 CLUSTER = "home"
 NAMESPACE = "podwarden"
 LEASE_SECONDS = 3
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class SimulatedFleet:
@@ -248,6 +242,7 @@ class Plant:
         self.wardens: list[Warden] = []
         self.desks: list[Desk] = []
         self.fleet: SimulatedFleet | None = None
+        self._proxy: Proxy | None = None
         try:
             self.fleet = SimulatedFleet(self.engine.kubeconfig, nodes or DEFAULT.read_text())
             eventually(self._nodes_ready, "all simulated nodes are ready", 30)
@@ -258,6 +253,13 @@ class Plant:
     @property
     def raw(self) -> Any:
         return self.engine.api
+
+    @property
+    def proxy(self) -> Proxy:
+        """A network before the API server that can fail; made at first use. Give its kubeconfig to PodWarden."""
+        if self._proxy is None:
+            self._proxy = Proxy(self.engine.kubeconfig, self.folder)
+        return self._proxy
 
     def warden(self, name: str = "w", *, database: str = "", **environ: str) -> Warden:
         """A PodWarden of its own on a folder of its own; not started yet."""
@@ -313,6 +315,8 @@ class Plant:
             if warden.process is not None and warden.process.poll() is None:
                 warden.resume()
                 warden.kill()
+        if self._proxy is not None:
+            self._proxy.close()
         if self.fleet is not None:
             self.fleet.close()
         self.engine.stop()
