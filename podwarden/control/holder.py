@@ -31,7 +31,7 @@ def is_dead(holder: str, proc: Path = Path("/proc")) -> bool:
 
 
 def _place(proc: Path) -> str:
-    """ "" where the system does not tell: then nobody is taken for dead."""
+    """Empty where the system does not tell: then nobody is taken for dead."""
     try:
         started = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{started[:8]}-{(proc / 'self/ns/pid').stat().st_ino}"
