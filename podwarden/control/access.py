@@ -98,8 +98,8 @@ class Access:
 
         def work(entry: Entry) -> None:
             user = entry.unit.users.get(name)
-            admins = [u for u in entry.unit.users.list() if u.role is Role.ADMIN]
-            if user.role is Role.ADMIN and len(admins) == 1:
+            others = [u for u in entry.unit.users.list() if u.name != name]
+            if user.role is Role.ADMIN and not any(_is_admin(other) for other in others):
                 raise Conflict(f"{name} is the last admin: add another one first.")
             entry.unit.users.remove(name)
             entry.tell(
@@ -136,6 +136,10 @@ class Access:
     async def secret_names(self, actor: User) -> tuple[str, ...]:
         allow_look(actor)
         return await self._ledger.store.read(lambda unit: unit.secrets.names())
+
+
+def _is_admin(user: User) -> bool:
+    return user.role is Role.ADMIN and not user.disabled
 
 
 def _admins(actor: User) -> None:

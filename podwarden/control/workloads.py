@@ -72,7 +72,6 @@ class Workloads(Updates, Queries):
         if dry_run:
             return await self._preview(row, sight, refusal)
         if refusal is not None:
-            await self._ledger.store.read(lambda unit: _check(unit, row))
             return Submitted(refusal=refusal)
         inside = [p.port for p, asked in zip(row.spec.ports, spec.ports, strict=True) if p != asked]
         stored = await self._ledger.write(
@@ -212,9 +211,9 @@ class Workloads(Updates, Queries):
         return self._never.reason(bare, new_claimant(row, seen, sight.past, now))
 
     async def _preview(self, row: Workload, sight: Sight, refusal: Reason | None) -> Submitted:
-        await self._ledger.store.read(lambda unit: _check(unit, row))
         if refusal is not None:
             return Submitted(refusal=refusal)
+        await self._ledger.store.read(lambda unit: _check(unit, row))
         now = self._clock.now()
         wish = new_claimant(row, sight.seen, sight.past, now.astimezone())
         _, verdict, placement = scheduling.preview(self._snapshot(sight), wish, now)

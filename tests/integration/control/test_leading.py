@@ -7,6 +7,7 @@ import pytest
 from cluster_double import Cluster, gpu_node
 from conftest import ADMIN, ANN, EVE, eventually, job, service
 
+from podwarden.domain.access import Role
 from podwarden.domain.placement import Placement
 from podwarden.domain.workload import Desire, State
 from podwarden.errors import Conflict, FenceLost, Forbidden, NotFound, Unavailable
@@ -231,6 +232,17 @@ async def test_the_first_user_is_made_once(start):
         assert house.app.first_password == ""
         with pytest.raises(Conflict):
             await house.access.first_user("second", "a long password")
+
+
+async def test_the_last_admin_stays(house):
+    for role in (Role.VIEWER, Role.ADMIN):
+        name = f"new-{role.value}"
+        if role is Role.ADMIN:
+            with pytest.raises(Conflict):
+                await house.access.remove_user(ADMIN, "admin")
+        await house.access.add_user(ADMIN, name, role, "another long password")
+    await house.access.remove_user(ADMIN, "admin")
+    assert [user.name for user in await house.access.users(ADMIN)] == ["new-admin", "new-viewer"]
 
 
 async def test_a_clock_that_jumps_over_the_lease_stops_the_leader_before_anything_else(house):

@@ -79,6 +79,9 @@ async def test_names_are_unique_in_a_cluster(house):
     assert caught.value.code == "NAME_TAKEN"
     with pytest.raises(Conflict):
         await house.workloads.submit(BOB, service(), dry_run=True)
+    for dry_run in (False, True):  # what can never fit is said before anything else
+        answer = await house.workloads.submit(BOB, service(vram_gb=80), dry_run=dry_run)
+        assert answer.refusal.code is Code.NO_DEVICE_LARGE_ENOUGH
 
 
 async def test_unknown_clusters_secrets_and_storages_are_named(house):
