@@ -44,6 +44,7 @@ DEFAULT = Path(__file__).with_name("nodes_default.yaml")
 MOST_NODES = 5_000
 MOST_GPUS = 64
 MOST_BYTES = 1 << 20
+MOST_DEPTH = 16
 DRIVER_VERSION = "580.95.05"
 CUDA_VERSION = "13.0"
 
@@ -201,10 +202,15 @@ def _load(text: str, source: str) -> tuple[Any, dict[str, int]]:
         fix = f"at most {MOST_BYTES:,} characters"
         raise Invalid([Problem("YAML", f"{len(text):,} characters", fix)], source=source)
     try:
+        depth = 0
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
+            depth += isinstance(event, yaml.events.CollectionStartEvent)
+            depth -= isinstance(event, yaml.events.CollectionEndEvent)
+            if depth > MOST_DEPTH or isinstance(event, yaml.AliasEvent):
                 line = event.start_mark.line + 1 if event.start_mark else None
                 fix = "no aliases (*): write the value out"
+                if depth > MOST_DEPTH:  # the parser's time grows with the square of the depth
+                    fix = f"nested at most {MOST_DEPTH} levels deep"
                 raise Invalid([Problem("YAML", "", fix, line)], source=source)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         lines: dict[str, int] = {}

@@ -109,7 +109,7 @@ GOOD = "nodes:\n  - {name: a, cpu: 1, memory: 1Gi%s}\n"
         ("nodes: [", 1, "YAML"),
         ("a: b\x00c", None, "YAML"),
         ("[" * 5000, 1, "YAML"),
-        ("[" * 5000 + "]" * 5000, None, "YAML"),
+        ("[" * 5000 + "]" * 5000, 1, "YAML"),
         ("x" * (1 << 20) + "x", None, "YAML"),
         (GOOD % "" + "  - {name: a, cpu: 1, memory: 1Gi}\n", None, "nodes"),
         ("nodes:\n" + "  - {name: a, count: 3000, cpu: 1, memory: 1Gi}\n" * 2, 1, "nodes"),
