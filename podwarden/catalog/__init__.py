@@ -5,8 +5,19 @@ Prohibited: network, the database, the cluster.
 
 from podwarden.catalog.catalogue import Broken, Catalogue, load
 from podwarden.catalog.files import read_file
+from podwarden.catalog.generated import Generated, generate
 from podwarden.catalog.overrides import Overrides
 from podwarden.catalog.parameters import Parameter
 from podwarden.catalog.template import Template
 
-__all__ = ["Broken", "Catalogue", "Overrides", "Parameter", "Template", "load", "read_file"]
+__all__ = [
+    "Broken",
+    "Catalogue",
+    "Generated",
+    "Overrides",
+    "Parameter",
+    "Template",
+    "generate",
+    "load",
+    "read_file",
+]

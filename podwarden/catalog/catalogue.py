@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from podwarden.catalog.generated import Generated
 from podwarden.catalog.overrides import Overrides
 from podwarden.catalog.reader import MOST_BYTES, read
 from podwarden.catalog.template import Template, read_template
@@ -62,6 +63,16 @@ class Catalogue:
         NotFound for an unknown template; Invalid with every problem, named by option or parameter.
         """
         return self.get(name).resolve(parameters or {}, overrides or Overrides())
+
+    def generated(
+        self,
+        name: str,
+        *,
+        parameters: Mapping[str, str] | None = None,
+        overrides: Overrides | None = None,
+    ) -> tuple[Generated, ...]:
+        """The secrets that `resolve` with the same arguments names and nobody gave. NotFound."""
+        return self.get(name).generated(parameters or {}, overrides or Overrides())
 
 
 def load(folder: Path | None = None, *, built_in: Path = BUILT_IN) -> Catalogue:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from podwarden.catalog.filling import GPUS, fill, holes
+from podwarden.catalog.generated import Generated
 from podwarden.catalog.overrides import Overrides
-from podwarden.catalog.parameters import KINDS, Parameter, Value, value_of
+from podwarden.catalog.parameters import KINDS, PARTS, Parameter, Value, parts_of, value_of
 from podwarden.catalog.reader import Tree
 from podwarden.domain.check import MOST_PROBLEMS, Problems, Section, nearest, show
 from podwarden.domain.document import from_document
@@ -20,8 +21,10 @@ from podwarden.errors import Invalid, Problem
 KEYS = ("template", "title", "purpose", "homepage", "parameters", "workload", "notes")
 PARAMETER_KEYS = (
     "name", "title", "type", "default", "required", "choices", "min", "max", "help", "example",
+    "generate",
 )  # fmt: skip
 MOST_PARAMETERS = 40
+MOST_GENERATED = 20  # characters of its name: with the workload's it must still name a secret
 
 _PARAMETER_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}", re.ASCII)
 _HOMEPAGE = re.compile(r"https://[a-z0-9.-]+(?:/[^\s]*)?", re.ASCII)
@@ -45,8 +48,10 @@ class Template:
         """The spec; Invalid with every problem, named as the user typed it."""
         problems = [*overrides.problems(), *self._unknown(parameters)]
         values: dict[str, Value] = {}
+        made = {one.parameter: one.secret for one in self.generated(parameters, overrides)}
         for parameter in self.parameters:
             text = parameters.get(parameter.name, parameter.default)
+            text = made.get(parameter.name, text)
             try:
                 values[parameter.name] = value_of(parameter, text)
             except ValueError as error:
@@ -57,6 +62,17 @@ class Template:
         if problems:
             raise Invalid(problems)
         return self.spec(values, parameters, overrides)
+
+    def generated(
+        self, parameters: Mapping[str, str], overrides: Overrides
+    ) -> tuple[Generated, ...]:
+        """The secrets that the workload needs and nobody gave: to be made before it is stored."""
+        workload = overrides.name or str(self.document.get("name") or self.name)
+        return tuple(
+            Generated(parameter.name, parameter.title, parameter.secret_name(workload))
+            for parameter in self.parameters
+            if parameter.generate and not parameters.get(parameter.name)
+        )
 
     def _unknown(self, parameters: Mapping[str, str]) -> list[Problem]:
         known = [parameter.name for parameter in self.parameters]
@@ -77,6 +93,8 @@ class Template:
     ) -> Spec:
         """The spec with these checked values; a problem is named by its parameter if that was typed."""
         document = overrides.apply({"name": self.name, **self.document})
+        document = _as_shared(document, overrides)
+        values = {**values, **_parts(self.parameters, values)}
         count = _gpu_count(fill(document.get("gpu"), {GPUS: 1, **values}).value)
         filled = fill(document, {**values, GPUS: count})
         try:
@@ -95,10 +113,32 @@ class Template:
     ) -> Problem:
         """The problem by the option or parameter that caused it, else by its place in the template."""
         named = overrides.in_their_words(problem)
-        guilty = [name for name in used.get(problem.field, ()) if name in typed]
+        names = [name.partition(".")[0] for name in used.get(problem.field, ())]
+        guilty = [name for name in names if name in typed]
         if named is problem and guilty:
             return Problem("--set", show(f"{guilty[0]}={typed[guilty[0]]}"), problem.fix)
         return named
+
+
+def _as_shared(document: dict[str, Any], overrides: Overrides) -> dict[str, Any]:
+    """`budget` in a template's gpu section is what `--shared` alone asks for: whoever is content with a
+    part of a GPU needs less than the size of the whole one that the template asks for.
+    """
+    gpu = document.get("gpu")
+    if not isinstance(gpu, dict) or "budget" not in gpu:
+        return document
+    rest = {key: value for key, value in gpu.items() if key != "budget"}
+    if overrides.sharing == "shared" and not overrides.vram:
+        rest["vram"] = gpu["budget"]
+    return {**document, "gpu": rest}
+
+
+def _parts(parameters: tuple[Parameter, ...], values: Mapping[str, Value]) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for parameter in parameters:
+        if parameter.name in values:
+            found.update(parts_of(parameter, values[parameter.name]))
+    return found
 
 
 def _gpu_count(gpu: Any) -> int:
@@ -187,6 +227,7 @@ def _parameter(entry: Section) -> Parameter:
         high=entry.whole("max", -(10**9), 10**9, 10**9),
         help=_sentence(entry, "help"),
         example=entry.text("example"),
+        generate=entry.flag("generate"),
     )
     if parameter.low > parameter.high:
         entry.refuse("min", f"at most max, which is {parameter.high}")
@@ -195,6 +236,8 @@ def _parameter(entry: Section) -> Parameter:
 
 
 def _check_default(entry: Section, parameter: Parameter) -> None:
+    if parameter.generate and (kind_fault := _generate_fault(parameter)):
+        entry.refuse("generate", kind_fault)
     if parameter.required and parameter.default:
         entry.refuse("default", "a required parameter has no default: leave one of them out")
     for key, text in (("default", parameter.default), ("example", parameter.example)):
@@ -204,15 +247,26 @@ def _check_default(entry: Section, parameter: Parameter) -> None:
             entry.refuse(key, str(error))
 
 
+def _generate_fault(parameter: Parameter) -> str:
+    if parameter.kind != "secret":
+        return "goes with type: secret"
+    if parameter.required or parameter.default:
+        return "is made where none is given: leave required and default out"
+    if len(parameter.name) > MOST_GENERATED:
+        return f"the name of a generated one has at most {MOST_GENERATED} characters"
+    return ""
+
+
 def _check_holes(problems: Problems, template: Template) -> None:
     """Each placeholder names a parameter, each parameter is named by a placeholder."""
     known = {parameter.name for parameter in template.parameters}
+    known |= {f"{p.name}.{part}" for p in template.parameters if p.placed for part in PARTS}
     named = set()
     for hole in holes(template.document, "workload"):
         if hole.in_key:
             problems.add(hole.path, "", "a placeholder stands in a value, never in a key")
         elif hole.name in known or hole.name == GPUS:
-            named.add(hole.name)
+            named.add(hole.name.partition(".")[0])
         else:
             close = nearest(hole.name, known, 1)
             also = f": did you mean {close[0]}?" if close else ""
@@ -231,10 +285,15 @@ def _try_out(problems: Problems, template: Template) -> None:
         p.name: samples[p.name] if p.required else value_of(p, p.default)
         for p in template.parameters
     }
-    for values in (defaults, samples):
+    trials = [(defaults, Overrides()), (samples, Overrides())]
+    gpu = template.document.get("gpu")
+    if isinstance(gpu, dict) and "budget" in gpu:
+        trials.append((defaults, Overrides(sharing="shared")))
+    for values, options in trials:
         try:
-            template.spec(values, {}, Overrides())
+            template.spec(values, {}, options)
         except Invalid as error:
             for problem in error.problems:
-                problems.add(f"workload.{problem.field}", problem.value, problem.fix)
+                place = "gpu.budget" if problem.field.startswith("--") else problem.field
+                problems.add(f"workload.{place}", problem.value, problem.fix)
             return

@@ -32,7 +32,7 @@ def device(kind):
     return SimpleNamespace(name=f"a {kind}", type=kind, use=None)
 
 
-def render(kinds, devices, *, asked="auto", engine="CYCLES"):
+def render(kinds, devices, *, asked="auto", engine="CYCLES", out=False):
     """Runs the template's own script; returns what was rendered."""
     spec = load().resolve("blender-render", parameters={"device": asked})
     preferences = Preferences(kinds, devices)
@@ -57,6 +57,7 @@ def render(kinds, devices, *, asked="auto", engine="CYCLES"):
     )
     fake_os = ModuleType("os")
     fake_os.environ = {"PW_INDEX_VALUE": "7", **dict(spec.env)}
+    fake_os.path = SimpleNamespace(isdir=lambda path: out and path == "/out")
     script = spec.args[spec.args.index("--python-expr") + 1]
     before = {name: sys.modules.get(name) for name in ("bpy", "os")}
     sys.modules.update(bpy=bpy, os=fake_os)
@@ -78,6 +79,11 @@ def test_optix_is_taken_first_and_the_cpu_left_out():
     assert preferences.kind == "OPTIX"
     assert [(d.type, d.use) for d in preferences.devices] == [("CPU", False), ("OPTIX", True)]
     assert rendered == [(7, "GPU", "/project/frames/frame_0007", True)]
+
+
+def test_frames_go_where_they_were_asked_for():
+    _, rendered = render({"CUDA"}, [device("CUDA")], out=True)
+    assert [filepath for _, _, filepath, _ in rendered] == ["/out/frame_0007"]
 
 
 @pytest.mark.parametrize("kinds", [{"CUDA"}, {"OPTIX", "CUDA"}])

@@ -62,7 +62,8 @@ def test_the_examples_of_the_workload_file_page_are_read():
 
 def test_the_templates_page_has_every_key_and_its_example_works(tmp_path):
     expected = [*TEMPLATE_KEYS, *(f"parameters[].{key}" for key in PARAMETER_KEYS)]
-    assert [key for key, _ in rows("templates.md")] == expected
+    built_in = sorted(load().templates)
+    assert [key for key, _ in rows("templates.md")] == [*expected, *built_in]
     types = dict(rows("templates.md"))["parameters[].type"]
     assert all(f"`{kind}`" in types for kind in KINDS)
     (example,) = re.findall(r"```yaml\n(.*?)```", page("templates.md"), re.DOTALL)
@@ -70,6 +71,7 @@ def test_the_templates_page_has_every_key_and_its_example_works(tmp_path):
     found = load(tmp_path)
     assert found.broken == ()
     assert found.resolve("files", parameters={"storage": "media"}).volumes[0].storage == "media"
+    assert found.templates["files"].parameters[0].sample() == "media:site"
 
 
 def test_the_reason_codes_page_has_every_code_once_in_order():

@@ -4,6 +4,7 @@ import textwrap
 
 import pytest
 
+from podwarden.catalog.generated import generate
 from podwarden.catalog.overrides import Overrides
 from podwarden.catalog.parameters import KINDS, Parameter, value_of
 from podwarden.catalog.reader import read
@@ -257,3 +258,113 @@ def test_a_missing_value_says_what_it_is_for():
         with pytest.raises(ValueError) as caught:
             value_of(parameter, "")
         assert str(caught.value) == text
+
+
+PLACED = """\
+template: demo
+title: Demo
+purpose: To be tested.
+parameters:
+  - {name: scene, type: file, default: a.blend}
+  - {name: out, type: storage}
+  - {name: key, type: secret, generate: true}
+workload:
+  kind: job
+  image: demo:1
+  args: ["${scene.path}"]
+  gpu: {count: 1, vram: 8GB, budget: 5GB}
+  secrets: {KEY: "${key}"}
+  volumes:
+    - {when: scene.storage, name: in, path: /in, kind: storage, storage: "${scene.storage}"}
+    - {when: out, name: out, path: /out, kind: storage, storage: "${out.storage}", subpath: "x/${out.path}"}
+"""
+
+
+def placed(parameters=None, **overrides):
+    return template(PLACED).resolve(parameters or {}, Overrides(**overrides))
+
+
+def test_places_in_a_storage_have_two_parts():
+    def volumes(parameters):
+        return [(v.storage, v.subpath) for v in placed(parameters).volumes]
+
+    assert placed().args == ("a.blend",)
+    assert volumes({}) == []
+    assert placed({"scene": "renders:s/b c.blend"}).args == ("s/b c.blend",)
+    assert volumes({"scene": "renders:s/b.blend"}) == [("renders", "")]
+    assert volumes({"out": "renders"}) == [("renders", "x")]
+    assert volumes({"out": "renders:a/b"}) == [("renders", "x/a/b")]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"scene": "renders:../x"}, "a file in a storage such as renders:shot7/scene.blend, without .."),
+        ({"scene": "/etc/passwd"}, "a file in a storage such as renders:shot7/scene.blend, without .."),
+        ({"scene": "Big:a.blend"}, "a file in a storage such as renders:shot7/scene.blend, without .."),
+        ({"scene": "a//b"}, "a file in a storage such as renders:shot7/scene.blend, without .."),
+        ({"out": "renders:a/../b"}, "a storage such as media, or a folder in it such as media:films, without .."),
+        ({"out": "a/b"}, "a storage such as media, or a folder in it such as media:films, without .."),
+        ({"out": "a:b\u202e"}, "a storage such as media, or a folder in it such as media:films, without .."),
+        ({"out": "s" * 64}, "a storage such as media, or a folder in it such as media:films, without .."),
+    ],
+)  # fmt: skip
+def test_places_never_lead_out_of_a_storage(parameters, said):
+    with pytest.raises(Invalid) as caught:
+        placed(parameters)
+    ((problem),) = caught.value.problems
+    assert problem.field == "--set"
+    assert problem.fix == said
+
+
+def test_a_secret_that_nobody_gives_is_made_for_this_workload():
+    whole = template(PLACED)
+    assert [(g.parameter, g.secret) for g in whole.generated({}, Overrides())] == [
+        ("key", "demo-key")
+    ]
+    assert placed().secrets == (("KEY", "demo-key"),)
+    assert placed(name="mine").secrets == (("KEY", "mine-key"),)
+    assert placed({"key": ""}).secrets == (("KEY", "demo-key"),)
+    assert placed({"key": "own"}).secrets == (("KEY", "own"),)
+    assert whole.generated({"key": "own"}, Overrides()) == ()
+    longest = placed(name="a" * 40).secrets[0][1]
+    assert len(longest) <= 63
+
+
+def test_made_secrets_are_long_plain_and_never_the_same():
+    made = {generate() for _ in range(200)}
+    assert len(made) == 200
+    assert all(len(one) == 24 and one.isascii() and one.isalnum() for one in made)
+
+
+def test_sharing_asks_for_the_templates_budget_unless_a_size_is_named():
+    assert placed().gpu == Request(1, 8192)
+    assert placed(sharing="shared").gpu == Request(1, 5120, Sharing.SHARED)
+    assert placed(sharing="shared", vram="7GB").gpu == Request(1, 7168, Sharing.SHARED)
+    assert placed(sharing="dedicated").gpu == Request(1, 8192)
+    assert placed(gpus="2").gpu == Request(2, 8192)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "fix"),
+    [
+        ("budget: 5GB", "budget: 5 gigs", "workload.gpu.budget", "a VRAM size"),
+        ("type: secret, generate", "type: int, generate", "parameters[2].generate", "goes with type: secret"),
+        ("generate: true", "generate: true, required: true", "parameters[2].generate", "leave required and default out"),
+        ("generate: true", "generate: perhaps", "parameters[2].generate", "true or false"),
+        ("${out.storage}", "${out.name}", "workload.volumes[1].storage", "no parameter has this name"),
+        ("${key}", "${key.storage}", "workload.secrets.KEY", "no parameter has this name"),
+        ("default: a.blend", "default: /a.blend", "parameters[0].default", "a file in a storage"),
+    ],
+)  # fmt: skip
+def test_what_breaks_a_template_with_places_and_secrets(old, new, field, fix):
+    assert old in PLACED
+    with pytest.raises(Invalid) as caught:
+        template(PLACED.replace(old, new, 1))
+    named = [p.field for p in caught.value.problems if fix in p.fix]
+    assert field in named, caught.value.problems
+
+
+def test_the_name_of_a_made_secret_leaves_room_for_the_workloads():
+    with pytest.raises(Invalid, match="at most 20 characters"):
+        template(PLACED.replace("key", "k" * 21))
