@@ -76,7 +76,7 @@ class Admission:
         desk.ledger.publish("gpus", desk.cluster)
         if plan.verdicts != self.plan.verdicts:
             desk.ledger.publish("queue", desk.cluster)
-        self.plan, self._grounds = plan, grounds
+        self.plan, self._grounds = plan, ()
         self._deadline = self._next_deadline(plan, now)
         admitted = 0
         if seen.complete and seen.reachable:
@@ -85,7 +85,10 @@ class Admission:
         books = desk.books
         books.verdicts = {v.workload: v for v in (*plan.verdicts, *plan.refusals)}
         changed = await self._write_reasons(plan, fence, now)
-        # The plan already knows what this turn wrote; anything beyond that asks for another one.
+        # The plan already knows what this turn wrote; anything beyond that asks for another one, and so does
+        # a row that another loop wrote meanwhile: its placement was not stored.
+        if admitted == len(plan.placements):
+            self._grounds = grounds
         self._last = (at + admitted + changed, seen.revision)
         self._answer(at)
         return Turn(_said(admitted, len(books.queued), changed), self._sleep(now))
