@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import pytest
-from conftest import RunningEngine
 from deadline import eventually
 from rendering import PODS, apply_all, held_by, placed, rendered, running, spec_of, workload_of
+from running import RunningEngine
 
 from podwarden.domain.inventory import DeviceHealth
 from podwarden.domain.placement import Slot

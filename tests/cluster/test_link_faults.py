@@ -13,10 +13,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import RunningEngine
 from faults import Network, Rule, fails, says, times, watches, writes
 from linking import access_of, linked, seen, unique
 from rendering import placed, rendered, spec_of, workload_of
+from running import RunningEngine
 
 from podwarden.domain.placement import Slot
 from podwarden.errors import Conflict, FenceLost, NotFound, Refused, Unavailable

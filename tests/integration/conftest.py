@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from opening import HandClock, Opener
 from postgres import Postgres
 
 from podwarden.store import Store
-
-Opener = Callable[[], Store]
-
-
-class HandClock:
-    """Wall time that moves only when told to."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, **span: float) -> None:
-        self.now += timedelta(**span)
 
 
 @pytest.fixture(scope="session")

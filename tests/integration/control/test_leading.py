@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 from cluster_double import Cluster, gpu_node
-from conftest import ADMIN, ANN, EVE, eventually, job, service
+from house import ADMIN, ANN, EVE, eventually, job, service
 
 from podwarden.domain.access import Role
 from podwarden.domain.placement import Placement

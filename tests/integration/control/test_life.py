@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from cluster_double import Cluster, gpu_node
-from conftest import ADMIN, ANN, BOB, EVE, eventually, job, service
+from house import ADMIN, ANN, BOB, EVE, eventually, job, service
 
 from podwarden.domain.reason import Code
 from podwarden.domain.workload import Expose, Port, Priority, State

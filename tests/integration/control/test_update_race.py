@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from conftest import ADMIN, ANN, service
+from house import ADMIN, ANN, service
 
 from podwarden.domain.event import EventKind
 from podwarden.domain.workload import State

@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from conftest import Opener
 from nouns import NOON, a_placement, a_reason, a_revision, a_spec, a_workload, later
+from opening import Opener
 from sqlalchemy import text
 from sqlalchemy.exc import StatementError
 
