@@ -33,6 +33,9 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE = 500
+# A pool looks at each pair of its connections for each request: few, and streams, which stay, in a pool of their own.
+CONNECTIONS = 16
+STREAMS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +82,21 @@ class Client:
             {"sni_hostname": access.tls_server_name} if access.tls_server_name else {}
         )
         self._sending: set[asyncio.Future[Any]] = set()
-        self._http = httpx.AsyncClient(
-            base_url=access.server,
-            headers=headers,
-            verify=tls_context(access),
-            trust_env=False,
-            transport=transport,
-            timeout=self._timeout(self.retry.timeout),
-            limits=httpx.Limits(
-                max_connections=128, max_keepalive_connections=64, keepalive_expiry=30
-            ),
-        )
+        tls = tls_context(access)
+
+        def pool(connections: int) -> httpx.AsyncClient:
+            return httpx.AsyncClient(
+                base_url=access.server,
+                headers=headers,
+                verify=tls,
+                trust_env=False,
+                transport=transport,
+                timeout=self._timeout(self.retry.timeout),
+                limits=httpx.Limits(max_connections=connections, keepalive_expiry=30),
+            )
+
+        self._http = pool(CONNECTIONS)
+        self._streams = pool(STREAMS)
 
     async def close(self) -> None:
         """Waits a moment for requests whose caller has gone."""
@@ -99,12 +106,14 @@ class Client:
                 sending.cancel()
             await asyncio.gather(*self._sending, return_exceptions=True)
         await self._http.aclose()
+        await self._streams.aclose()
 
     async def _send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
         """A connection must not be dropped half made: its socket would be left open. So a caller that is cancelled
         leaves alone, and what it asked for is put away when it comes.
         """
-        sending = asyncio.ensure_future(self._http.send(request, stream=stream))
+        http = self._streams if stream else self._http
+        sending = asyncio.ensure_future(http.send(request, stream=stream))
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
         try:
