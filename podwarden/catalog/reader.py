@@ -48,10 +48,14 @@ class Tree:
         return sorted(found, key=lambda p: p.line or 0)
 
 
-def read(text: str, source: str) -> Tree:
-    """One YAML document; Invalid with line and cause where it is none, or one that is refused."""
+def read(text: str, source: str, *, aliases: bool = False) -> Tree:
+    """One YAML document; Invalid with line and cause where it is none, or one that is refused.
+
+    aliases: take anchors, aliases and merge keys too, as Compose files have them; what an alias stands
+    for counts as if it were written out.
+    """
     _check_characters(text, source)
-    reading = _Reading(source)
+    reading = _Reading(source, aliases=aliases)
     try:
         return reading.document(yaml.parse(text, Loader=_LOADER))
     except yaml.MarkedYAMLError as error:
@@ -95,10 +99,13 @@ def _control_line(text: str) -> int | None:
 class _Reading:
     """Builds plain data from parser events, one document."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, aliases: bool = False) -> None:
         self.source = source
+        self.aliases = aliases
+        self.anchors: dict[str, tuple[Any, int, int]] = {}  # name -> value, entries, levels in it
         self.lines: dict[str, int] = {}
         self.entries = 0
+        self.deepest = 0
 
     def document(self, events: Iterator[Any]) -> Tree:
         value, seen = None, False
@@ -118,19 +125,41 @@ class _Reading:
 
     def _value(self, event: Any, events: Iterator[Any], path: str, depth: int) -> Any:
         self._check(event, path, depth)
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, path, depth)
+        before, outer, self.deepest = self.entries, self.deepest, depth
+        value: Any
         if isinstance(event, yaml.ScalarEvent):
-            return _scalar(event)
-        if isinstance(event, yaml.SequenceStartEvent):
-            return self._list(events, path, depth)
-        return self._mapping(events, path, depth)
+            value = _scalar(event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._list(events, path, depth)
+        else:
+            value = self._mapping(events, path, depth)
+        if event.anchor is not None:  # known from here on: it cannot contain itself
+            self.anchors[event.anchor] = (value, self.entries - before, self.deepest - depth)
+        self.deepest = max(outer, self.deepest)
+        return value
+
+    def _alias(self, event: Any, path: str, depth: int) -> Any:
+        if event.anchor not in self.anchors:
+            self._refuse(event, f"no anchor &{event.anchor} stands before it", path)
+        value, entries, levels = self.anchors[event.anchor]
+        self.entries += entries
+        self.deepest = max(self.deepest, depth + levels)
+        self._check_size(event)
+        return value
 
     def _check(self, event: Any, path: str, depth: int) -> None:
         self.entries += 1
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+        if not self.aliases and getattr(event, "anchor", None) is not None:
             self._refuse(event, "no anchors and aliases (& and *): write the value out", path)
         if getattr(event, "tag", None) is not None:
             self._refuse(event, "no tags (!): write a plain value", path)
-        if depth > MOST_DEPTH:
+        self.deepest = max(self.deepest, depth)
+        self._check_size(event)
+
+    def _check_size(self, event: Any) -> None:
+        if self.deepest > MOST_DEPTH:
             self._refuse(event, f"nested deeper than {MOST_DEPTH} levels")
         if self.entries > MOST_ENTRIES:
             self._refuse(event, f"more than {MOST_ENTRIES:,} entries")
@@ -145,6 +174,7 @@ class _Reading:
 
     def _mapping(self, events: Iterator[Any], path: str, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        merged: list[Any] = []
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             self._check(event, path, depth)
             if not isinstance(event, yaml.ScalarEvent):
@@ -152,13 +182,28 @@ class _Reading:
             key: str = event.value
             place = join(path, key)
             if key == "<<":
-                self._refuse(event, "no merge keys (<<): write the values out", path)
+                if not self.aliases:
+                    self._refuse(event, "no merge keys (<<): write the values out", path)
+                merged.append((event, self._value(next(events), events, place, depth + 1)))
+                continue
             if key in found:
                 first = self.lines[place]
                 self._refuse(event, f"stands twice, first in line {first}: keep one", place)
             self.lines[place] = event.start_mark.line + 1
             found[key] = self._value(next(events), events, place, depth + 1)
+        for event, value in merged:
+            self._merge(event, value, found, path)
         return found
+
+    def _merge(self, event: Any, value: Any, found: dict[str, Any], path: str) -> None:
+        """What is written out goes before what is merged, and the first of several before the next."""
+        for section in value if isinstance(value, list) else [value]:
+            if not isinstance(section, dict):
+                self._refuse(event, "a merge key (<<) takes a section, or a list of sections", path)
+            for key, entry in section.items():
+                if key not in found:
+                    self.lines[join(path, key)] = event.start_mark.line + 1
+                    found[key] = entry
 
 
 def _scalar(event: Any) -> Any:

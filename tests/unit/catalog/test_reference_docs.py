@@ -85,7 +85,9 @@ def test_every_reason_code_is_explained_and_answered():
         assert helps.endswith("."), code
 
 
-@pytest.mark.parametrize("name", ["workload-file.md", "templates.md", "reason-codes.md"])
+@pytest.mark.parametrize(
+    "name", ["workload-file.md", "templates.md", "reason-codes.md", "compose.md"]
+)
 def test_the_pages_use_no_words_of_the_engine(name):
     words = re.findall(r"[a-z]+", page(name).lower())
     assert not {
