@@ -25,6 +25,7 @@ from podwarden.kube.connect import Access, tls_context
 from podwarden.kube.errors import from_answer
 from podwarden.kube.kinds import kind_of, path_of
 from podwarden.kube.labels import MANAGER
+from podwarden.kube.transport import Direct
 
 Json = dict[str, Any]
 
@@ -33,8 +34,8 @@ MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE = 500
-# A pool looks at each pair of its connections for each request: few, and streams, which stay, in a pool of their own.
-CONNECTIONS = 16
+# At once. Streams stay, so that they have a pool of their own.
+CONNECTIONS = 32
 STREAMS = 128
 
 
@@ -88,11 +89,9 @@ class Client:
             return httpx.AsyncClient(
                 base_url=access.server,
                 headers=headers,
-                verify=tls,
                 trust_env=False,
-                transport=transport,
+                transport=transport or Direct(tls, connections),
                 timeout=self._timeout(self.retry.timeout),
-                limits=httpx.Limits(max_connections=connections, keepalive_expiry=30),
             )
 
         self._http = pool(CONNECTIONS)
