@@ -54,7 +54,8 @@ _LEFT_OUT = {
     "mem_swappiness": "memory is not swapped",
     "memswap_limit": "memory is not swapped",
     "models": "deploy a model server and name its address in environment",
-    "network_mode": "the workload gets an address of its own; open its ports with ports",
+    "network_mode": "the workload gets an address of its own: open its ports with ports; for host, "
+    "admins may write x-podwarden: {host_network: true}",
     "networks": "every workload reaches every other by its name",
     "oom_kill_disable": "PodWarden arranges this itself",
     "oom_score_adj": "PodWarden arranges this itself",
