@@ -126,7 +126,7 @@ def _connect(name: str, text: str) -> Link:
 
 
 async def _probe(text: str) -> tuple[str, str]:
-    access = kubeconfig.read_kubeconfig(text)
+    access = await asyncio.to_thread(kubeconfig.read_kubeconfig, text)
     facts = await look_at(access)
     return access.server, facts.version
 

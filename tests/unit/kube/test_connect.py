@@ -225,3 +225,79 @@ def test_a_certificate_of_tomorrow_is_not_valid_yet() -> None:
     )
     with pytest.raises(Invalid, match=r"valid from 2026-12-01.*clocks"):
         read_kubeconfig(text, now=NOW)
+
+
+SECRET = "eyJhbGciOiJSUzI1NiIsImtpZCI6IlNFQ1JFVCJ9"
+TOKEN_ONLY = {"client-certificate-data": None, "client-key-data": None}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        SECRET,
+        f"- {SECRET}",
+        f"? [{SECRET}]\n: x",
+        f"token: {SECRET}",
+        f"{SECRET}: [",
+        f"a: &{SECRET} 1\nb: *{SECRET}",
+        f"a: *{SECRET}",
+        f"!{SECRET} x",
+        config(user={"client-key": SECRET}),
+        config(user={"client-certificate": SECRET}),
+        config(user={"tokenFile": SECRET}),
+        config(user={"password": SECRET}),
+        config(user={"exec": {"command": SECRET}}),
+        config(user={"client-key-data": SECRET}),
+        config(user={"client-certificate-data": SECRET}),
+        config(user={**TOKEN_ONLY, "token": f"{SECRET} {SECRET}"}),
+        config(cluster={"certificate-authority": SECRET}),
+        config(cluster={"certificate-authority-data": SECRET}),
+        config(cluster={"server": f"https://h/?token={SECRET}"}),
+        config(cluster={"server": f"https://user:{SECRET}@h"}),
+        config(cluster={"server": f"https://h/#{SECRET}"}),
+        config(cluster={"server": f"http://h/{SECRET}"}),
+        config(cluster={"proxy-url": f"http://user:{SECRET}@p"}),
+        config(cluster={"tls-server-name": f"{SECRET} x"}),
+    ],
+)
+def test_no_secret_comes_back_in_a_message(given: Any) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(given)
+    assert SECRET.lower() not in str(refused.value).lower()
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "https://\u202eevil:6443",
+        "https://a..b:6443",
+        f"https://{'a' * 300}:6443",
+        "https://\N{GRINNING FACE}.example",
+        "https://h\x00:1",
+        "https://h:1/\u202e",
+        "https://:6443",
+    ],
+)
+def test_a_host_that_no_resolver_takes_is_refused(server: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(config(cluster={"server": server}))
+    assert refused.value.problems[0].field == "kubeconfig.cluster.server"
+
+
+@pytest.mark.parametrize("server", ["https://10.0.0.1", "https://[fd00::1]:6443", "https://nas_1"])
+def test_addresses_and_names_are_taken(server: str) -> None:
+    assert read(config(cluster={"server": server})).server == server
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\u202e", "a" * 300, "a b"])
+def test_a_server_name_that_tls_does_not_take_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(config(cluster={"tls-server-name": name}))
+    assert refused.value.problems[0].field == "kubeconfig.cluster.tls-server-name"
+
+
+@pytest.mark.parametrize("token", ["SECRÉT", "a\u200bb", "a\x7f", "tok en"])
+def test_a_token_that_no_header_takes_is_refused(token: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        read(config(user={**TOKEN_ONLY, "token": token}))
+    assert refused.value.problems[0].field == "kubeconfig.user"
