@@ -35,7 +35,7 @@ from podwarden.errors import Invalid
 
 KEYS = (
     "name", "kind", "cluster", "image", "image_pull_secret", "command", "args", "gpu", "resources",
-    "replicas", "min_replicas", "env", "secrets", "ports", "volumes", "devices", "health", "shm",
+    "replicas", "min_replicas", "env", "secrets", "ports", "volumes", "devices", "host_network", "health", "shm",
     "priority", "preemptible", "hours", "node", "avoid", "update", "surge_wait", "idle_stop",
     "notify", "job", "template", "annotations",
 )  # fmt: skip
@@ -51,7 +51,7 @@ _ELSEWHERE = {
     **{key: f"health.{key}" for key in HEALTH_KEYS if key not in KEYS},
     "environment": "env", "gpus": "gpu.count", "shm_size": "shm", "restart": "no restart: services "
     "are always restarted", "limits": "resources", "entrypoint": "command", "port": "ports",
-    "volume": "volumes", "healthcheck": "health",
+    "volume": "volumes", "healthcheck": "health", "network_mode": "host_network: true (admins)",
 }  # fmt: skip
 _SERVICE_ONLY = ("replicas", "min_replicas", "update", "surge_wait", "idle_stop")
 _HOURS = re.compile(r"([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d", re.ASCII)
@@ -171,6 +171,7 @@ def _read(top: Section) -> Spec:
         ports=read_ports(top),
         volumes=read_volumes(top),
         devices=read_devices(top),
+        host_network=_host_network(top, replicas),
         health=read_health(top),
         shm_mib=top.parsed("shm", parse_size),
         priority=top.choice("priority", PRIORITIES, Priority.NORMAL),
@@ -190,6 +191,17 @@ def _read(top: Section) -> Spec:
             )
         ),
     )  # fmt: skip
+
+
+def _host_network(top: Section, replicas: int) -> bool:
+    """One instance: a second one on the same node would want the same ports."""
+    wanted = top.flag("host_network")
+    job = top.data.get("job")
+    if wanted and replicas > 1:
+        top.refuse("host_network", "with one instance only: leave replicas out")
+    elif wanted and isinstance(job, Mapping) and job.get("array"):
+        top.refuse("host_network", "with one task only: leave job.array out")
+    return wanted
 
 
 PRIORITIES = {p.word: p for p in sorted(Priority, reverse=True)}

@@ -28,11 +28,12 @@ class EventKind(StrEnum):
     ADOPTED = "adopted"
     CLUSTER = "cluster"
     ACCESS = "access"
+    STORAGE = "storage"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """subject: a workload's id, or `cluster/<name>`, `user/<name>`. id is given by the store, rising."""
+    """subject: a workload's id, or `cluster/<name>`, `user/<name>`, `storage/<name>`, `secret/<name>`. id is given by the store, rising."""
 
     at: datetime
     subject: str

@@ -141,3 +141,4 @@ class Capabilities:
     steer_device: bool = True
     why: tuple[str, ...] = field(default_factory=tuple)
     driver: str = "gpu.podwarden.io"  # whose devices are claimed; "" = classic nvidia.com/gpu
+    lan_ports: bool = True  # a LAN port keeps its number; False: the cluster chooses another

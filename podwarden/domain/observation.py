@@ -42,6 +42,16 @@ class Instance:
     user_failure: bool = False
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class LanPort:
+    """A port of a workload (`port`, as it has it) that answers at host:number on the local network."""
+
+    port: int
+    protocol: str
+    host: str
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Presence:
     """A workload as the cluster carries it: which objects exist and what they say.
@@ -62,6 +72,7 @@ class Presence:
     failed_why: str = ""
     edited: str = ""
     address: str = ""
+    lan: tuple[LanPort, ...] = ()
     generation: int = 0
     observed_generation: int = 0
     updated_ready: int = 0
@@ -88,3 +99,6 @@ class Observation:
     volume_nodes: Mapping[str, str] = field(
         default_factory=dict
     )  # "<workload id>/<volume>" -> node
+    lan_taken: Mapping[tuple[str, int], str] = field(
+        default_factory=dict
+    )  # (protocol, port) on the nodes' addresses -> who has it, of work that is not PodWarden's

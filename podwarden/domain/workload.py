@@ -124,6 +124,7 @@ class Spec:
     ports: tuple[Port, ...] = ()
     volumes: tuple[Volume, ...] = ()
     devices: tuple[str, ...] = ()
+    host_network: bool = False  # its ports are the node's own
     health: HealthCheck | None = None
     shm_mib: int | None = None
     priority: Priority = Priority.NORMAL

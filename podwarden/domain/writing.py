@@ -62,6 +62,7 @@ def write_spec(spec: Spec) -> dict[str, Any]:
         "ports": [_port(port) for port in spec.ports],
         "volumes": [_volume(volume) for volume in spec.volumes],
         "devices": list(spec.devices),
+        "host_network": spec.host_network,
         "health": _health(spec.health) if spec.health is not None else None,
         "shm": write_size(spec.shm_mib) if spec.shm_mib is not None else None,
         "priority": spec.priority.word if spec.priority is not Priority.NORMAL else None,

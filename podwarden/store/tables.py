@@ -159,6 +159,17 @@ secrets = _table(
     Column("value", LargeBinary, nullable=False),  # encrypted
     _words("key_id"),
     Column("changed_at", Moment, nullable=False),
+    Column("registry", Words),  # the host that it is a login of; NULL for any other value
+)
+
+# server "": a folder of `node` in `cluster`; else an NFS export
+storages = _table(
+    "storages",
+    Column("name", Words, primary_key=True),
+    *(_words(name) for name in ("server", "path", "cluster", "node")),
+    Column("checked", Boolean, nullable=False),
+    Column("added_at", Moment, nullable=False),
+    _words("added_by"),
 )
 
 # One row. holder "" = nobody leads. The fence never falls, also when nobody leads.

@@ -11,6 +11,7 @@ from podwarden.store.events import Events
 from podwarden.store.history import History
 from podwarden.store.idempotency import Idempotency
 from podwarden.store.lease import Lease
+from podwarden.store.storages import Storages
 from podwarden.store.tokens import Tokens
 from podwarden.store.users import Users
 from podwarden.store.vault import Secrets
@@ -27,6 +28,7 @@ class Unit:
         self.tokens = Tokens(connection, means, writes=writes)
         self.clusters = Clusters(connection, means, writes=writes)
         self.secrets = Secrets(connection, means, writes=writes)
+        self.storages = Storages(connection, means, writes=writes)
         self.lease = Lease(connection, means, writes=writes)
         self.devices = Devices(connection, means, writes=writes)
         self.history = History(connection, means, writes=writes)

@@ -23,16 +23,25 @@ class SecretName:
     name: str
     owner: str
     changed_at: datetime
+    registry: str = ""  # the host that it is a login of, "" for any other value
 
 
 class Secrets(Book):
-    def set(self, name: str, value: str, owner: str) -> None:
-        """Stores a new value; a secret that exists keeps its owner. Invalid names `name` or `value`."""
+    def set(self, name: str, value: str, owner: str, *, registry: str = "") -> None:
+        """Stores a new value; a secret that exists keeps its owner. Invalid names `name` or `value`.
+
+        registry: the host that the value is a login of.
+        """
         check_name("name", name)
         if not value or len(value) > LONGEST:
             raise Invalid.of("value", "", f"between 1 and {LONGEST:,} characters")
         sealed = self._means.keyring.seal(_label(name), value)
-        columns = {"value": sealed.data, "key_id": sealed.key_id, "changed_at": self._now()}
+        columns = {
+            "value": sealed.data,
+            "key_id": sealed.key_id,
+            "changed_at": self._now(),
+            "registry": registry or None,
+        }
         change = update(_table).where(_table.c.name == name).values(**columns)
         if self._run(change).rowcount != 1:
             self._insert(_table, name=name, owner=owner, **columns)
@@ -50,10 +59,11 @@ class Secrets(Book):
         return tuple(secret.name for secret in self.list())
 
     def list(self) -> tuple[SecretName, ...]:
-        rows = self._run(
-            select(_table.c.name, _table.c.owner, _table.c.changed_at).order_by(_table.c.name)
+        shown = (_table.c.name, _table.c.owner, _table.c.changed_at, _table.c.registry)
+        rows = self._run(select(*shown).order_by(_table.c.name))
+        return tuple(
+            SecretName(row.name, row.owner, row.changed_at, row.registry or "") for row in rows
         )
-        return tuple(SecretName(row.name, row.owner, row.changed_at) for row in rows)
 
     def delete(self, name: str) -> None:
         if self._run(delete(_table).where(_table.c.name == name)).rowcount != 1:

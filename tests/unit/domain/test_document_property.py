@@ -103,6 +103,8 @@ def specs(draw):
     names = draw(st.lists(variables, unique=True, max_size=6))
     replicas = draw(st.integers(1, 100)) if service else 1
     node, *avoid = draw(st.lists(labels, unique=True, min_size=1, max_size=4))
+    job = None if service else draw(jobs())
+    alone = replicas == 1 and (job is None or job.array is None)
     return Spec(
         name=draw(labels),
         kind=kind,
@@ -124,6 +126,7 @@ def specs(draw):
         ))),
         volumes=tuple(draw(st.lists(volumes(), max_size=3, unique_by=(lambda v: v.name, lambda v: v.path)))),
         devices=tuple(draw(st.lists(st.sampled_from(["/dev/dri", "/dev/video0", "/dev/bus/usb/001"]), unique=True))),
+        host_network=alone and draw(st.booleans()),
         health=draw(st.none() | checks),
         shm_mib=draw(st.none() | sizes),
         priority=draw(st.sampled_from(Priority)),
@@ -135,7 +138,7 @@ def specs(draw):
         surge_wait_s=draw(seconds) if service else 600,
         idle_stop_s=draw(st.none() | seconds) if service else None,
         notify=tuple(draw(st.lists(labels, unique=True, max_size=2))),
-        job=None if service else draw(jobs()),
+        job=job,
         template=draw(st.just("") | labels),
         annotations=tuple(draw(st.just(()) | texts.map(lambda t: (("simulator.podwarden.io/fail", t),)))),
     )  # fmt: skip
