@@ -22,7 +22,8 @@ from podwarden.web.api import access, clusters, feed, templates, workloads
 from podwarden.web.api.context import Context
 from podwarden.web.face import Controller
 from podwarden.web.login import Logins
-from podwarden.web.pages import home, login
+from podwarden.web.pages import routes
+from podwarden.web.pages.page import error_page, wants_page
 from podwarden.web.settings import WebSettings
 from podwarden.web.streams import Streams
 from podwarden.web.throttle import Throttle
@@ -64,8 +65,8 @@ def create_app(controller: Controller, settings: WebSettings | None = None) -> F
     app.add_api_route(
         "/healthz", _healthz, tags=["status"], summary="Is the process alive; no login"
     )
-    app.include_router(login.router, include_in_schema=False)
-    app.include_router(home.router, include_in_schema=False)
+    for router in routes.ROUTERS:
+        app.include_router(router, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC))
     _answer_errors(app)
     return app
@@ -121,6 +122,8 @@ def _path(parts: Sequence[object]) -> str:
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:
+        if wants_page(request):
+            return error_page(404, "NO_SUCH_PAGE", "There is nothing at this address.")
         return problems.problem(404, "NO_SUCH_PAGE", "There is nothing at this address.")
     if error.status_code == 405:
         allowed = {"Allow": ", ".join(sorted(_methods(request)))}

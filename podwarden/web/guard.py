@@ -266,9 +266,9 @@ def _crossed() -> Response:
 
 
 def _to_login(scope: Scope) -> Response | None:
-    """Pages lead to the login instead of answering 401; the API never does."""
+    """Pages and their forms lead to the login instead of answering 401; the API never does."""
     path = scope["path"]
-    if path.startswith("/api/") or scope["method"] != "GET":
+    if path.startswith("/api/") or scope["method"] not in ("GET", "POST"):
         return None
     onward = "" if path == "/" else f"?next={quote(path, safe='')}"
     return RedirectResponse(f"/login{onward}", status_code=303)

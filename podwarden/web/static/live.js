@@ -1,32 +1,42 @@
-// Keeps the live part of a page true. It reads the same HTML that the page was made of, at most once a
-// second, when the server says that something changed. Without it the page works by reloading.
-"use strict";
+// Keeps the live part of a page true: it reads the same HTML the page was made of, at most once a second,
+// when the server says that something changed. Without it the page works by reloading.
+import { patch, swap } from "./patch.js";
+import { localize, span } from "./times.js";
 
-const live = document.getElementById("live");
+const live = document.querySelector("[data-live]");
 const word = document.getElementById("live-state");
 const PAUSE = 1000; // ms between two reads
 let reading = false, again = false, lastTrue = Date.now(), connected = false;
 
 function say() {
-  const seconds = Math.round((Date.now() - lastTrue) / 1000);
-  const text = connected ? "Live" : `Not live: no answer for ${seconds} s`;
+  const silent = `silent for ${span((Date.now() - lastTrue) / 1000)}`;
+  const text = !live ? "" : connected ? "Live" : silent;
   if (word.textContent !== text) word.textContent = text;
-  word.classList.toggle("bad", !connected);
+  word.classList.toggle("stale", Boolean(live) && !connected);
+  word.classList.toggle("still", !live);
+}
+
+function here() {
+  const address = new URL(location.href);
+  address.searchParams.set("only", "live");
+  return address.pathname + address.search;
 }
 
 async function read() {
   if (reading) { again = true; return; }
   reading = true;
   try {
-    const answer = await fetch("/?only=live", { credentials: "same-origin", redirect: "manual" });
-    if (answer.type === "opaqueredirect" || answer.status === 401) { location.assign("/login"); return; }
+    const answer = await fetch(here(), { credentials: "same-origin", redirect: "manual" });
+    if (answer.type === "opaqueredirect" || answer.status === 401) { leave(); return; }
     if (answer.ok) {
-      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const focused = document.activeElement && live.contains(document.activeElement)
-        ? document.activeElement.getAttribute("aria-labelledby") : null;
-      live.replaceChildren(...fresh.body.childNodes);
-      if (focused) live.querySelector(`[tabindex][aria-labelledby="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+      const html = await answer.text();
+      const fresh = new DOMParser().parseFromString(`<div>${html}</div>`, "text/html").body.firstElementChild;
+      const stamp = fresh.querySelector("#stamp");
+      if (fresh.querySelector("[data-live]")) patch(html); else swap(live, fresh);
+      if (stamp) document.getElementById("count-queue").textContent = stamp.dataset.queued;
       lastTrue = Date.now();
+    } else if (answer.status === 404) {
+      connected = false; // it was deleted: what is shown stays, and says that it is old
     }
   } catch {
     connected = false;
@@ -36,6 +46,10 @@ async function read() {
   }
 }
 
+function leave() {
+  location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+}
+
 function listen() {
   const source = new EventSource("/api/v1/feed");
   source.addEventListener("open", () => { connected = true; say(); read(); });
@@ -43,12 +57,25 @@ function listen() {
   source.addEventListener("error", () => {
     connected = false;
     say();
-    if (source.readyState === EventSource.CLOSED) {  // refused, not cut off: the browser does not try again
-      read();  // leads to the login when that is why
+    if (source.readyState === EventSource.CLOSED) { // refused, not cut off: the browser does not try again
+      read(); // leads to the login when that is why
       setTimeout(listen, 5000);
     }
   });
+  addEventListener("pagehide", () => source.close());
 }
 
-listen();
-setInterval(say, 5000);
+localize(document);
+say();
+if (live) {
+  listen();
+  setInterval(say, 5000);
+}
+setInterval(() => localize(document), 15000);
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(button.dataset.copy);
+  button.textContent = "Copied";
+});
