@@ -68,7 +68,7 @@ def _stopping(case: Case) -> Judgement:
     left = any(i.phase in LIVE for i in case.instances)
     here = presence is not None and (row.kind is Kind.JOB or presence.desired > 0)
     if left or here or row.desire is not Desire.STOP:
-        return Judgement(State.STOPPING, started_at=row.started_at)
+        return Judgement(State.STOPPING, row.reason, started_at=row.started_at)
     return Judgement(State.STOPPED, started_at=row.started_at, ended_at=case.now)
 
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from podwarden.control.charges import gated_tasks, is_array
 from podwarden.control.desk import Desk
+from podwarden.control.gates import Gates
 from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn, guarded
 from podwarden.control.target import (
@@ -28,16 +28,17 @@ from podwarden.control.target import (
 )
 from podwarden.domain.event import EventKind
 from podwarden.domain.observation import Instance, Observation, Presence
-from podwarden.domain.placement import Hold, Slot
+from podwarden.domain.placement import Hold
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import ENDED, Desire, Revision, State, Workload
-from podwarden.errors import Conflict, NotFound, Refused
+from podwarden.errors import Conflict, NotFound, PodWardenError, Refused, Unavailable
 from podwarden.store import Unit
 
 AT_ONCE = 16  # steps in flight
 MOST_ENDED = 200  # ended workloads whose objects are kept for their logs
 REST = 2.0  # seconds between two equal orders that the watch has not shown yet
 FIRST_BACK_OFF, LAST_BACK_OFF = 0.25, 30.0
+SAID_FROM = 1.0  # seconds of back-off: what fails that often is said, not only logged
 CALM = 30.0  # seconds between turns without a hint
 
 Renderer = Callable[[Workload, tuple[Revision, ...], Mapping[str, str], Observation], Any]
@@ -59,6 +60,8 @@ class Rollout:
         self._delay: dict[str, float] = {}
         self._limit = asyncio.Semaphore(AT_ONCE)
         self._holds: tuple[Hold, ...] | None = None
+        self._arrays = Gates(desk)
+        self._told: dict[str, str] = {}
         self._broken: asyncio.Future[None] | None = None
         self.hint: Callable[[], None] = lambda: None
 
@@ -189,9 +192,12 @@ class Rollout:
         return True
 
     async def _run(self, key: str, work: Callable[[], Awaitable[None]]) -> None:
+        about = f"rollout of {self._name(key)}"
         try:
             async with self._limit:
-                error = await guarded(f"rollout of {self._name(key)}", work())
+                error = await guarded(about, work())
+            if error is not None and self._delay.get(key, 0.0) >= SAID_FROM:
+                await guarded(about, self._say_why(key, error))
         except BaseException as lost:
             self._break(lost)
             raise
@@ -254,6 +260,7 @@ class Rollout:
             await self._refused(row, refusal)
             return
         self._given[row.id] = target
+        self._told.pop(row.id, None)
 
     async def _remove(self, row: Workload) -> None:
         keep = row.keep_volumes if row.desire is Desire.DELETE else True
@@ -265,6 +272,7 @@ class Rollout:
     def _pause(self, key: str, do: Do | None = None) -> None:
         """The order was given: do not repeat it before the watch could show it. None: do nothing else either."""
         self._rest[key] = (self._desk.clock.monotonic() + REST, do)
+        self._told.pop(key, None)
 
     async def _forget(self, row: Workload) -> None:
         def work(entry: Entry) -> None:
@@ -276,12 +284,38 @@ class Rollout:
         await self._desk.ledger.write(work, fence=self._desk.fence())
         self._drop(row.id)
 
-    async def _refused(self, row: Workload, refusal: Refused) -> None:
-        """The cluster will not have it: a first start ends as failed, a running one says so."""
-        reason = Reason(Code.REFUSED_BY_CLUSTER, f"The cluster refused it: {refusal.message}")
+    async def _say_why(self, key: str, error: Exception) -> None:
+        """A step that keeps failing is a reason, once for each wording; it is tried on."""
+        row = self._desk.books.get(key)
+        if row is None:
+            return
+        said = error.message if isinstance(error, PodWardenError) else "PodWarden's log says more."
+        reason = Reason(
+            Code.CLUSTER_UNREACHABLE if isinstance(error, Unavailable) else Code.REFUSED_BY_CLUSTER,
+            f"What the cluster was asked for did not work yet: {said}",
+            "It is tried again by itself.",
+        )
+        if self._told.get(key) == reason.text:
+            return
+        self._told[key] = reason.text
 
         def work(entry: Entry) -> None:
-            failed = row.state is State.STARTING
+            saved = entry.save(replace(row, reason=reason))
+            if saved is not None:
+                entry.note(saved, EventKind.REASON, reason.text, code=reason.code)
+
+        await self._desk.ledger.write(work, fence=self._desk.fence())
+
+    async def _refused(self, row: Workload, refusal: Refused) -> None:
+        """The cluster will not have it: a first start ends as failed, a running one says so, once."""
+        reason = Reason(Code.REFUSED_BY_CLUSTER, f"The cluster refused it: {refusal.message}")
+        failed = row.state is State.STARTING
+        if not failed:
+            self._rest[row.id] = (self._desk.clock.monotonic() + LAST_BACK_OFF, None)
+            if self._told.get(row.id) == reason.text:
+                return
+
+        def work(entry: Entry) -> None:
             saved = entry.save(
                 replace(
                     row,
@@ -295,7 +329,7 @@ class Rollout:
                 entry.note(saved, EventKind.STATE, reason.text, code=reason.code)
 
         await self._desk.ledger.write(work, fence=self._desk.fence())
-        self._rest[row.id] = (self._desk.clock.monotonic() + LAST_BACK_OFF, None)
+        self._told[row.id] = reason.text
 
     async def _tell_changed(self, row: Workload, why: str) -> None:
         text = f"Changed outside PodWarden: {why}. It was set back."
@@ -309,32 +343,10 @@ class Rollout:
     # gates and holds
 
     def _gates(self, row: Workload, seen: Observation) -> bool:
-        if not is_array(row):
-            return False
-        books = self._desk.books
-        grants = books.grants.get(row.id)
-        opened = books.opened.setdefault(row.id, {})
-        here = {i.name: i for i in seen.instances.get(row.id, ())}
-        for name in [
-            n for n in opened if n not in here or here[n].phase not in ("pending", "running")
-        ]:
-            del opened[name]
-        if not grants or row.desire is not Desire.RUN:
-            return False
-        gated = gated_tasks(row, here.values(), opened)
-        pairs = [(i.name, slot) for i, slot in zip(gated, grants, strict=False)]
+        pairs = self._arrays.due(row, seen)
         if not pairs:
             return False
-        return self._start(f"{row.id}/gates", lambda: self._open(row.id, pairs))
-
-    async def _open(self, workload: str, pairs: list[tuple[str, Slot]]) -> None:
-        fence = self._desk.fence()
-        await self._desk.link.open_gates(workload, [(n, s.node) for n, s in pairs], fence)
-        books = self._desk.books
-        for name, slot in pairs:
-            if slot in books.grants.get(workload, []):
-                books.grants[workload].remove(slot)
-            books.opened.setdefault(workload, {})[name] = slot
+        return self._start(f"{row.id}/gates", lambda: self._arrays.open(row.id, pairs))
 
     def _set_holds(self, seen: Observation) -> None:
         if self._holds is None or not seen.complete or not seen.capabilities.hold:
@@ -351,9 +363,11 @@ class Rollout:
     # small things
 
     def _drop(self, workload: str) -> None:
-        for memory in (self._given, self._rest, self._delay, self._calm):
+        for memory in (self._given, self._rest, self._delay, self._calm, self._told):
             memory.pop(workload, None)
+        self._delay.pop(f"{workload}/gates", None)
         self._settled.discard(workload)
+        self._arrays.forget(workload)
 
     def _name(self, key: str) -> str:
         row = self._desk.books.get(key.split("/", maxsplit=1)[0])
@@ -368,9 +382,15 @@ class Rollout:
 
 
 def _needs(unit: Unit, row: Workload) -> tuple[tuple[Revision, ...], dict[str, str]]:
+    """Refused: a secret is gone, as after a lost disk: asking the cluster again would not bring it back."""
     names = {secret for _, secret in row.spec.secrets}
     if row.spec.image_pull_secret:
         names.add(row.spec.image_pull_secret)
+    missing = sorted(names - set(unit.secrets.names())) if names else []
+    if missing:
+        raise Refused(
+            f"PodWarden does not have the secret {missing[0]}: store it again, then start it again."
+        )
     return (
         tuple(unit.workloads.revisions(row.id)),
         {name: unit.secrets.get(name) for name in sorted(names)},
