@@ -11,7 +11,7 @@ from podwarden.domain.placement import Placement
 from podwarden.domain.workload import Desire, Revision, Spec
 from podwarden.errors import Invalid
 from podwarden.kube.labels import WORKLOAD
-from podwarden.kube.record import read_placement, read_record
+from podwarden.kube.record import carried_record, read_placement, read_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +33,15 @@ class Adopted:
 def read_adoptable(
     records: Iterable[Mapping[str, Any]], mains: Iterable[Mapping[str, Any]]
 ) -> tuple[tuple[Adopted, ...], tuple[str, ...]]:
-    """(workloads by name, sentences about records that cannot be read). mains: Deployments and Jobs."""
-    placements = {
-        obj["metadata"]["labels"].get(WORKLOAD, ""): read_placement(obj)
-        for obj in mains
-        if obj["metadata"].get("labels")
-    }
+    """(workloads by name, sentences about records that cannot be read). records: ConfigMaps; mains: Deployments and
+    Jobs. Where both say something about a workload, its main object is right: it was written last.
+    """
+    started = {_workload(obj): obj for obj in mains}
+    placements = {workload: read_placement(obj) for workload, obj in started.items()}
+    inline = {w: obj for w, obj in started.items() if carried_record(obj) is not None}
+    apart = [obj for obj in records if _workload(obj) not in inline]
     found, damaged = [], []
-    for obj in records:
+    for obj in [*inline.values(), *apart]:
         try:
             record = read_record(obj)
         except Invalid as error:
@@ -61,3 +62,7 @@ def read_adoptable(
             )
         )
     return tuple(sorted(found, key=lambda each: each.name)), tuple(damaged)
+
+
+def _workload(obj: Mapping[str, Any]) -> str:
+    return str((obj["metadata"].get("labels") or {}).get(WORKLOAD, ""))

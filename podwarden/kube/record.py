@@ -1,7 +1,8 @@
-"""The record of a workload in its cluster: a labelled ConfigMap from which a new PodWarden takes it over. Pure.
+"""The record of a workload in its cluster, from which a new PodWarden takes it over. Pure.
 
-It holds the specs with secrets as references only. Where the workload was placed stands on its main object
-(annotation `podwarden.io/placement`), so that rendering it again gives the same objects and restarts nothing.
+It is an annotation of the object that starts its pods, written in the same request; a long one is a labelled ConfigMap
+of its own. It holds the specs with secrets as references only. Where the workload was placed is another annotation
+(`podwarden.io/placement`), so that rendering it again gives the same objects and restarts nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from podwarden.errors import Invalid
 from podwarden.kube.labels import NAMESPACE, PREFIX
 from podwarden.kube.render_pod import labels_of
 
-RECORD = f"{PREFIX}record"  # label of these ConfigMaps
+RECORD = f"{PREFIX}record"  # the annotation; as a label it marks such ConfigMaps
 PLACEMENT = f"{PREFIX}placement"  # annotation
 OWNER = f"{PREFIX}owner"  # annotation
 KEY = "workload.json"
 FORMAT = 1
 MOST_BYTES = 512 * 1024  # of the 1 MiB that an object may have
+MOST_INLINE = (
+    32 * 1024
+)  # of the 256 KiB for annotations; a Deployment's are copied to its replica sets
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a ConfigMap says about a workload. revisions: oldest first, the current one included."""
+    """What a cluster says about a workload. revisions: oldest first, the current one included."""
 
     id: str
     name: str
@@ -46,8 +50,8 @@ def record_name(workload: str) -> str:
     return f"{workload}-record"
 
 
-def record_object(workload: Workload, revisions: Sequence[Revision] = ()) -> dict[str, Any]:
-    """The ConfigMap. Where the history is too large, the oldest revisions are left out, never the current."""
+def record_text(workload: Workload, revisions: Sequence[Revision] = ()) -> str:
+    """Where the history is too large, the oldest revisions are left out, never the current."""
     history = [_revision(revision) for revision in sorted(revisions, key=lambda r: r.number)]
     head = {
         "format": FORMAT,
@@ -64,6 +68,15 @@ def record_object(workload: Workload, revisions: Sequence[Revision] = ()) -> dic
     while history and len(text.encode()) > MOST_BYTES:
         history.pop(0)
         text = _compact({**head, "revisions": history})
+    return text
+
+
+def fits_inline(text: str) -> bool:
+    return len(text.encode()) <= MOST_INLINE
+
+
+def record_object(workload: Workload, text: str) -> dict[str, Any]:
+    """The ConfigMap for a record that is too long for an annotation."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -77,11 +90,18 @@ def record_object(workload: Workload, revisions: Sequence[Revision] = ()) -> dic
     }
 
 
-def read_record(config_map: Mapping[str, Any]) -> Record:
-    """Invalid, naming the ConfigMap, when it is damaged or of a newer format."""
-    name = str((config_map.get("metadata") or {}).get("name"))
+def carried_record(obj: Mapping[str, Any]) -> str | None:
+    """The text that an object carries: a Deployment or Job as an annotation, a ConfigMap as its data."""
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    found = annotations.get(RECORD) or (obj.get("data") or {}).get(KEY)
+    return None if found is None else str(found)
+
+
+def read_record(obj: Mapping[str, Any]) -> Record:
+    """Invalid, naming the object, when its record is damaged, absent or of a newer format."""
+    name = str((obj.get("metadata") or {}).get("name"))
     try:
-        raw = _of_this_format(json.loads(config_map["data"][KEY]))
+        raw = _of_this_format(json.loads(carried_record(obj) or ""))
         spec = from_document(raw["spec"])
         identity = str(raw["id"])
         return Record(

@@ -1,7 +1,7 @@
 """A workload and its placement as Kubernetes objects, in the order in which they are applied. Pure.
 
 The same input gives the same objects, byte for byte: applying them again changes nothing. Names: the workload's
-name; `<name>-r<N>-<digest>` for the claim template, whose content never changes under one name; `<name>-record`.
+name; `<name>-r<N>-<digest>` for the claim template, whose content never changes under one name.
 
 Jobs: `podReplacementPolicy: TerminatingOrFailed` starts a replacement while the pod of a dead node still hangs; the
 API refuses it together with a pod failure policy, so that a lost node counts as a failure there. Therefore the
@@ -26,7 +26,15 @@ from podwarden.errors import Invalid
 from podwarden.kube import claims
 from podwarden.kube.gates import FIRST
 from podwarden.kube.labels import GATE, NAMESPACE, REVISION, VOLUME, WORKLOAD
-from podwarden.kube.record import OWNER, PLACEMENT, placement_text, record_object
+from podwarden.kube.record import (
+    OWNER,
+    PLACEMENT,
+    RECORD,
+    fits_inline,
+    placement_text,
+    record_object,
+    record_text,
+)
 from podwarden.kube.render_pod import (
     PodMaker,
     StorageSource,
@@ -79,12 +87,11 @@ class Prune:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """objects: in apply order, the one that starts pods last. record: the ConfigMap among them."""
+    """objects: in apply order, the one that starts pods last; it carries the record, or a ConfigMap does."""
 
     workload: str
     objects: tuple[dict[str, Any], ...]
     prune: Prune
-    record: dict[str, Any]
 
 
 def render(
@@ -111,20 +118,24 @@ def render(
         storages or {},
         claim=template["metadata"]["name"] if template else "",
     )
-    record = record_object(workload, revisions)
-    objects = [record, *_secrets(workload, secrets), *_volume_claims(workload)]
+    record = record_text(workload, revisions)
+    inline = fits_inline(record)
+    objects = [] if inline else [record_object(workload, record)]
+    objects += [*_secrets(workload, secrets), *_volume_claims(workload)]
     objects += [template] if template else []
-    objects += _services(workload)
+    objects += _services(workload, capabilities)
     if workload.spec.endless:
         objects.append(_deployment(maker, Strategy(strategy)))
     else:
         objects.append(_job(maker, parallelism))
+    if inline:
+        objects[-1]["metadata"]["annotations"][RECORD] = record
     prune = Prune(
         selector=f"{WORKLOAD}={workload.id}",
         keep=frozenset((obj["kind"], obj["metadata"]["name"]) for obj in objects),
         revision=workload.revision,
     )
-    return Rendered(workload.id, tuple(objects), prune, record)
+    return Rendered(workload.id, tuple(objects), prune)
 
 
 def _object(workload: Workload, api: str, kind: str, name: str, **content: Any) -> dict[str, Any]:
@@ -222,9 +233,10 @@ def _volume_claims(workload: Workload) -> list[dict[str, Any]]:
     return made
 
 
-def _services(workload: Workload) -> list[dict[str, Any]]:
-    """Inside the cluster every port; in the local network only those that ask for it. A gang's members find
-    each other by name, so that its service has no address of its own.
+def _services(workload: Workload, capabilities: Capabilities) -> list[dict[str, Any]]:
+    """Inside the cluster every port; in the local network only those that ask for it, by a load balancer where one
+    serves the cluster, else at a number that the cluster chooses. A gang's members find each other by name, so that
+    its service has no address of its own. With the node's own network its ports are there without a service.
     """
     spec = workload.spec
     gang = spec.job is not None and spec.job.gang
@@ -235,8 +247,9 @@ def _services(workload: Workload) -> list[dict[str, Any]]:
         if gang:
             inside |= {"clusterIP": "None", "publishNotReadyAddresses": True}
         made.append(_service(workload, workload.name, inside))
-    if lan:
-        outside = {"type": "LoadBalancer", "ports": _service_ports(lan)}
+    if lan and not spec.host_network:
+        way = "LoadBalancer" if capabilities.lan_ports else "NodePort"
+        outside = {"type": way, "ports": _service_ports(lan)}
         made.append(_service(workload, lan_service_name(workload), outside))
     return made
 

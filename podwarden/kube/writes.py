@@ -29,7 +29,8 @@ T = TypeVar("T")
 AT_ONCE = 16  # requests of one call that run side by side
 
 _MAIN = (kinds.DEPLOYMENT, kinds.JOB)
-# What starts copies goes first, the record last: a removal that broke off can still be found and ended.
+# What starts copies goes first and stays until they are gone, a record of its own goes last: a removal that broke off can
+# still be found and ended.
 _REMOVED = (
     kinds.DEPLOYMENT,
     kinds.JOB,

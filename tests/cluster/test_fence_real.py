@@ -97,7 +97,7 @@ def test_each_kind_is_refused_below_the_fence_and_taken_at_and_above_it(
 
 
 def test_a_write_without_a_fence_is_refused(cluster: RunningEngine) -> None:
-    obj = rendered(workload_of(spec_of("bare"))).objects[0]
+    obj = rendered(workload_of(spec_of("bare", ports=(Port("http", 80),)))).objects[0]
     answer = cluster.api.http.patch(
         path_of(obj), params={"fieldManager": "podwarden", "force": "true", "dryRun": "All"},
         content=json.dumps(obj), headers={"Content-Type": "application/apply-patch+yaml"},
@@ -147,7 +147,7 @@ def test_an_outdated_leader_changes_nothing_while_everybody_else_works(
 def test_a_delete_of_an_outdated_leader_meets_the_mark_of_the_new_one(
     cluster: RunningEngine,
 ) -> None:
-    obj = rendered(workload_of(spec_of("gone"))).objects[0]
+    obj = rendered(workload_of(spec_of("gone", ports=(Port("http", 80),)))).objects[0]
     path = path_of(obj)
 
     def delete(version: str | None) -> int:

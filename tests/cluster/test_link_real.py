@@ -334,7 +334,8 @@ async def test_what_is_there_can_be_adopted(engine: RunningEngine, node: str) ->
         assert (mine.name, mine.owner, mine.revision) == (workload.name, "ann", 2)
         assert (mine.spec, mine.revisions, mine.placement) == (spec, history, placement)
         engine.api.merge(
-            f"{SPACE}/configmaps/{workload.name}-record", {"data": {"workload.json": "{"}}
+            f"/apis/apps/v1/namespaces/podwarden/deployments/{workload.name}",
+            {"metadata": {"annotations": {"podwarden.io/record": "{"}}},
         )
         assert workload.id not in {each.id for each in await link.adoptable()}
         assert any(workload.name in text for text in link.damaged)

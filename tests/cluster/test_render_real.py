@@ -162,7 +162,6 @@ def test_every_rendered_kind_is_accepted(
     )  # fmt: skip
     kinds = [obj["kind"] for obj in result.objects]
     assert {
-        "ConfigMap",
         "Secret",
         "PersistentVolumeClaim",
         "ResourceClaimTemplate",

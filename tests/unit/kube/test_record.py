@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +15,8 @@ from podwarden.domain.request import Request
 from podwarden.domain.workload import Desire, JobSpec, Kind, Port, Priority, Revision
 from podwarden.errors import Invalid
 from podwarden.kube import record
-from podwarden.kube.record import read_placement, read_record, record_object
+from podwarden.kube.adopt import read_adoptable
+from podwarden.kube.record import read_placement, read_record, record_object, record_text
 
 SPEC = spec_of(gpu=Request(1, 8192), priority=Priority.HIGH, ports=(Port("http", 80),), secrets=(("T", "hf"),))  # fmt: skip
 
@@ -25,7 +27,7 @@ def revision(number: int, note: str = "") -> Revision:
 
 def test_everything_comes_back() -> None:
     workload = workload_of(SPEC, revision=2)
-    obj = record_object(workload, [revision(2, "more memory"), revision(1)])
+    obj = record_object(workload, record_text(workload, [revision(2, "more memory"), revision(1)]))
     assert obj["metadata"]["labels"]["podwarden.io/record"] == "true"
     found = read_record(obj)
     assert (found.id, found.name, found.owner, found.revision) == ("id-web", "web", "ann", 2)
@@ -35,12 +37,14 @@ def test_everything_comes_back() -> None:
 
 
 def test_a_workload_that_never_queued_comes_back() -> None:
-    assert read_record(record_object(workload_of(SPEC, queued_at=None))).queued_at is None
+    workload = workload_of(SPEC, queued_at=None)
+    assert read_record(record_object(workload, record_text(workload))).queued_at is None
 
 
 def test_a_long_history_loses_its_oldest_revisions_only() -> None:
     many = [revision(n, "x" * 30_000) for n in range(1, 40)]
-    obj = record_object(workload_of(SPEC, revision=39), many)
+    workload = workload_of(SPEC, revision=39)
+    obj = record_object(workload, record_text(workload, many))
     assert len(obj["data"]["workload.json"].encode()) <= record.MOST_BYTES
     found = read_record(obj)
     numbers = [r.number for r in found.revisions]
@@ -49,7 +53,7 @@ def test_a_long_history_loses_its_oldest_revisions_only() -> None:
     assert found.spec == SPEC
 
 
-GOOD = record_object(workload_of(SPEC))
+GOOD = record_object(workload_of(SPEC), record_text(workload_of(SPEC)))
 
 
 def damaged(**change: Any) -> dict[str, Any]:
@@ -70,6 +74,30 @@ def damaged(**change: Any) -> dict[str, Any]:
 def test_a_damaged_record_is_named(config_map: dict[str, Any]) -> None:
     with pytest.raises(Invalid, match="record "):
         read_record(config_map)
+
+
+@pytest.mark.parametrize("kind", [Kind.SERVICE, Kind.JOB])
+def test_the_main_object_carries_the_record(kind: Kind) -> None:
+    spec = spec_of(kind=kind, job=JobSpec() if kind is Kind.JOB else None)
+    main = only(rendered(spec), "Deployment" if kind is Kind.SERVICE else "Job")
+    assert (read_record(main).id, read_record(main).spec) == ("id-web", spec)
+
+
+def test_adoption_believes_the_main_object_before_an_older_record_of_its_own() -> None:
+    now = rendered(SPEC, placed(Slot("n3", ("gpu-a",))), secrets={"hf": "x"})
+    main = only(now, "Deployment")
+    old = workload_of(SPEC, revision=7)
+    other = replace(old, id="id-b", revision=3)
+    records = [record_object(each, record_text(each)) for each in (old, other)]
+    found, said = read_adoptable(records, [main])
+    assert [(each.id, each.revision) for each in found] == [("id-web", 1), ("id-b", 3)]
+    assert [each.placement is None for each in found] == [False, True]
+    assert said == ()
+    main["metadata"]["annotations"]["podwarden.io/record"] = "{"
+    found, said = read_adoptable([], [main])
+    assert found == ()
+    assert len(said) == 1
+    assert "record web" in said[0]
 
 
 @pytest.mark.parametrize("kind", [Kind.SERVICE, Kind.JOB])

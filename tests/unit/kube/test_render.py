@@ -28,6 +28,7 @@ from podwarden.domain.workload import (
     VolumeKind,
 )
 from podwarden.errors import Invalid
+from podwarden.kube.record import MOST_INLINE, carried_record
 from podwarden.kube.render import Strategy, array_pods, lan_service_name, spec_has_disk
 
 DISK = Volume("data", "/data", VolumeKind.DISK, size_mib=100)
@@ -41,13 +42,24 @@ def test_objects_come_in_the_order_in_which_they_are_needed() -> None:
     )
     kinds = [obj["kind"] for obj in rendered(spec, placed(SLOT), secrets={"hf": "x"}).objects]
     assert kinds == [
-        "ConfigMap", "Secret", "PersistentVolumeClaim", "ResourceClaimTemplate", "Service", "Deployment",
+        "Secret", "PersistentVolumeClaim", "ResourceClaimTemplate", "Service", "Deployment",
     ]  # fmt: skip
 
 
-def test_a_job_without_gpu_is_two_writes() -> None:
-    result = rendered(spec_of(kind=Kind.JOB))
-    assert [obj["kind"] for obj in result.objects] == ["ConfigMap", "Job"]
+@pytest.mark.parametrize(
+    ("spec", "kinds"),
+    [
+        (spec_of(kind=Kind.JOB), ["Job"]),
+        (spec_of(kind=Kind.JOB, gpu=Request()), ["ResourceClaimTemplate", "Job"]),
+        (
+            spec_of(gpu=Request(), ports=(Port("http", 80),)),
+            ["ResourceClaimTemplate", "Service", "Deployment"],
+        ),
+    ],
+)
+def test_a_start_is_few_writes(spec: Spec, kinds: list[str]) -> None:
+    result = rendered(spec, placed(SLOT) if spec.gpu else None)
+    assert [obj["kind"] for obj in result.objects] == kinds
 
 
 def test_every_object_says_whose_it_is() -> None:
@@ -98,7 +110,7 @@ def test_the_claim_template_gets_a_new_name_with_a_new_content() -> None:
 def test_work_without_gpu_has_no_claim() -> None:
     result = rendered(spec_of())
     assert "resourceClaims" not in pod_of(result)
-    assert {obj["kind"] for obj in result.objects} == {"ConfigMap", "Deployment"}
+    assert [obj["kind"] for obj in result.objects] == ["Deployment"]
 
 
 # --- services ------------------------------------------------------------------------------------
@@ -255,7 +267,7 @@ def test_secrets_are_in_a_secret_and_nowhere_else() -> None:
     assert {k: base64.b64decode(v).decode() for k, v in data.items()} == {"HF_TOKEN": "s3cr3t-ü"}
     rest = json.dumps([obj for obj in result.objects if obj["kind"] != "Secret"])
     assert "s3cr3t" not in rest
-    assert "my-hf" in only(result, "ConfigMap")["data"]["workload.json"]
+    assert "my-hf" in carried_record(result.objects[-1])
 
 
 def test_a_pull_secret_is_a_docker_login() -> None:
@@ -339,7 +351,7 @@ def test_what_the_new_revision_lacks_is_dropped() -> None:
     assert prune.drops(left_over("Service", "web"))
     assert prune.drops(left_over("Job", "web"))
     assert not prune.drops(left_over("Deployment", "web"))
-    assert not prune.drops(left_over("ConfigMap", "web-record"))
+    assert prune.drops(left_over("ConfigMap", "web-record")), "the record is short again"
     assert not prune.drops(left_over("Service", "web", deletionTimestamp="2026-11-30T00:00:00Z"))
 
 
@@ -354,6 +366,17 @@ def test_claim_templates_of_the_previous_revision_stay_for_its_replicas() -> Non
 def test_the_record_carries_the_history() -> None:
     spec = spec_of()
     revision = Revision("id-web", 1, spec, NOW, "ann", "first")
-    result = rendered(spec, revisions=(revision,))
-    assert result.record is result.objects[0]
-    assert json.loads(result.record["data"]["workload.json"])["revisions"][0]["note"] == "first"
+    (main,) = rendered(spec, revisions=(revision,)).objects
+    assert json.loads(carried_record(main))["revisions"][0]["note"] == "first"
+    assert "podwarden.io/record" not in main["spec"]["template"]["metadata"].get("annotations", {})
+
+
+def test_a_long_record_is_an_object_of_its_own() -> None:
+    spec = spec_of()
+    long = Revision("id-web", 1, spec, NOW, "ann", "x" * MOST_INLINE)
+    result = rendered(spec, revisions=(long,))
+    record, main = result.objects
+    assert (record["kind"], record["metadata"]["name"]) == ("ConfigMap", "web-record")
+    assert json.loads(carried_record(record))["revisions"][0]["note"] == long.note
+    assert carried_record(main) is None
+    assert not result.prune.drops(left_over("ConfigMap", "web-record"))
