@@ -23,6 +23,7 @@ from podwarden.control.loop import Loop
 from podwarden.control.render import render_row
 from podwarden.control.rollout import Renderer
 from podwarden.control.room import Room
+from podwarden.control.tidying import Tidying
 from podwarden.control.workloads import Workloads
 from podwarden.errors import Conflict
 from podwarden.kube import connect as kubeconfig
@@ -107,6 +108,7 @@ def build(
     )
     follow = Loop("events of other processes", ledger.follow, clock)
     connections = Loop("connections", links.turn, clock)
+    tidying = Loop("tidying", Tidying(store, leader, clock).turn, clock)
     ledger.clusters_changed = connections.hint
     workloads = Workloads(ledger, links, leader, clock)
     controller = Controller(
@@ -118,7 +120,7 @@ def build(
         leader,
         store,
     )
-    return App(settings, controller, store, ledger, links, leader, (follow, connections))
+    return App(settings, controller, store, ledger, links, leader, (follow, connections, tidying))
 
 
 def _connect(name: str, text: str) -> Link:

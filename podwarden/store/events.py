@@ -1,16 +1,20 @@
-"""Append-only facts. Writers come one at a time (dialect.py), so an id that is seen has no lower one still to come."""
+"""Append-only facts. Writers come one at a time (dialect.py), so an id that is seen has no lower one still to come.
+
+The newest KEPT are kept: something that goes wrong again and again must not fill the disk.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, delete, func, select
 
 from podwarden.domain.event import Event, EventKind
 from podwarden.store import tables
 from podwarden.store.book import Book
 
+KEPT = 200_000  # events, about 60 MB
 _table = tables.events
 
 
@@ -59,6 +63,14 @@ class Events(Book):
         """0 when nothing ever happened."""
         newest = self._run(select(_table.c.id).order_by(_table.c.id.desc()).limit(1)).scalar()
         return int(newest or 0)
+
+    def prune(self, most: int, kept: int = KEPT) -> int:
+        """Takes away what is older than the newest `kept`, at most about `most` at a time; how many went."""
+        oldest = self._run(select(func.min(_table.c.id))).scalar()
+        if oldest is None:
+            return 0
+        last = min(self.last_id() - kept, int(oldest) + most - 1)
+        return self._run(delete(_table).where(_table.c.id <= last)).rowcount
 
 
 def _event(row: Row[Any]) -> Event:

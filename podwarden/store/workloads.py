@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, or_, select, text, update
+from sqlalchemy import Row, Select, bindparam, delete, or_, select, text, update
 
 from podwarden.domain.workload import (
     ENDED,
@@ -171,6 +172,14 @@ class Workloads(Book):
         )
         if done.rowcount != 1:
             raise _not_found(id_)
+
+    def prune(self, deleted_before: datetime, most: int) -> int:
+        """Takes rows away that were deleted so long ago, with their revisions, at most `most`; how many went."""
+        old = select(_table.c.seq).where(_table.c.deleted_at < deleted_before).limit(most)
+        seqs = self._run(old).scalars().all()
+        for chunk in _chunks(seqs):
+            self._run(delete(_table).where(_table.c.seq.in_(chunk)))
+        return len(seqs)
 
     def add_revision(self, revision: Revision) -> None:
         """NotFound; Conflict STALE: there is a revision of this number, made by somebody quicker."""
