@@ -16,10 +16,13 @@ from podwarden.kube import kinds
 from podwarden.kube.devices import read_slice
 from podwarden.kube.holds import read_hold
 from podwarden.kube.kinds import Kind
+from podwarden.kube.labels import NAMESPACE
 from podwarden.kube.observe import ClaimFacts, NodeFacts, read_claim, read_node
 from podwarden.kube.parts import (
+    Exposed,
     PartFacts,
     VolumeClaimFacts,
+    read_exposed,
     read_part,
     read_volume_claim,
     read_volume_host,
@@ -44,6 +47,7 @@ class Dirty:
     foreign: bool = False
     volumes: bool = False
     devices: bool = False
+    exposed: bool = False
 
 
 class Index:
@@ -58,6 +62,7 @@ class Index:
         self.claims: dict[Key, ClaimFacts] = {}
         self.slices: dict[Key, Slice] = {}
         self.parts: dict[tuple[str, Key], PartFacts] = {}
+        self.exposed: dict[Key, Exposed] = {}  # services with a load balancer, of all namespaces
         self.volume_claims: dict[Key, VolumeClaimFacts] = {}
         self.volumes: dict[Key, str] = {}
         self.notes: dict[Key, tuple[str, str, str]] = {}  # event -> pod uid, reason, message
@@ -119,7 +124,10 @@ class Index:
             return
         if kind is kinds.VOLUME_CLAIM:
             self._take_volume_claim(key, obj)
-        self._take_part(kind, key, obj)
+        if kind is kinds.SERVICE:
+            self._take_service(key, obj)
+        if key[0] == NAMESPACE:
+            self._take_part(kind, key, obj)
 
     # --- one kind each -----------------------------------------------------------------------
 
@@ -224,6 +232,11 @@ class Index:
     def _take_volume_claim(self, key: Key, obj: Json | None) -> None:
         if _swap(self.volume_claims, key, read_volume_claim(obj) if obj is not None else None):
             self.dirty.volumes = True
+            self.revision += 1
+
+    def _take_service(self, key: Key, obj: Json | None) -> None:
+        if _swap(self.exposed, key, read_exposed(obj) if obj is not None else None):
+            self.dirty.exposed = True
             self.revision += 1
 
     def _take_part(self, kind: Kind, key: Key, obj: Json | None) -> None:

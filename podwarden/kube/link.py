@@ -47,7 +47,7 @@ SOURCES = (
     Source(kinds.TAINT_RULE),
     Source(kinds.DEPLOYMENT, NAMESPACE, _OWN),
     Source(kinds.JOB, NAMESPACE, _OWN),
-    Source(kinds.SERVICE, NAMESPACE, _OWN),
+    Source(kinds.SERVICE),  # other people's, too: their ports are taken
     Source(kinds.CONFIG_MAP, NAMESPACE, _OWN, metadata_only=True),
     Source(kinds.SECRET, NAMESPACE, _OWN, metadata_only=True),
     Source(kinds.CLAIM_TEMPLATE, NAMESPACE, _OWN, metadata_only=True),

@@ -38,7 +38,9 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """node: without use and devices. gpus: classic whole GPUs that a device plugin offers."""
+    """node: without use and devices. gpus: classic whole GPUs that a device plugin offers. k3s: it runs K3s, which
+    gives services an address of their nodes by itself.
+    """
 
     node: Node
     uid: str
@@ -46,6 +48,7 @@ class NodeFacts:
     gpu_model: str
     gpu_mib: int
     hostname: str
+    k3s: bool = False
 
 
 def read_node(obj: Json) -> NodeFacts:
@@ -77,6 +80,7 @@ def read_node(obj: Json) -> NodeFacts:
         gpu_model=model or "GPU",
         gpu_mib=int(memory) if memory.isdecimal() else 0,
         hostname=labels.get(_HOSTNAME, meta["name"]),
+        k3s="+k3s" in str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
     )
 
 

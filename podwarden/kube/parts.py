@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podwarden.kube.labels import MANAGER, NAME, REVISION, VOLUME, WORKLOAD
+from podwarden.kube.labels import MANAGER, NAME, NAMESPACE, REVISION, VOLUME, WORKLOAD
 
 Json = Mapping[str, Any]
 
@@ -14,8 +14,27 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, slots=True)
+class ServicePort:
+    """node_port 0: none yet."""
+
+    port: int
+    protocol: str
+    node_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exposed:
+    """A service of type LoadBalancer, PodWarden's or not. ingress "": nobody gave it an address (yet)."""
+
+    name: str
+    own: bool
+    ingress: str
+    ports: tuple[ServicePort, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PartFacts:
-    """One object of a workload, as far as its Presence needs it. ports: (node port, port) of a LAN service."""
+    """One object of a workload, as far as its Presence needs it. ports: of a LAN service."""
 
     kind: str
     name: str
@@ -31,7 +50,7 @@ class PartFacts:
     failed_why: str = ""
     edited: str = ""
     ingress: str = ""
-    ports: tuple[tuple[int, int], ...] = ()
+    ports: tuple[ServicePort, ...] = ()
     generation: int = 0
     observed_generation: int = 0
     updated_ready: int = 0
@@ -92,15 +111,31 @@ def _job(spec: Json, status: Json) -> dict[str, Any]:
 
 
 def _service(spec: Json, status: Json) -> dict[str, Any]:
+    if spec.get("type") not in ("LoadBalancer", "NodePort"):
+        return {}
+    return {"ingress": _ingress(status), "ports": _ports(spec)}
+
+
+def read_exposed(obj: Json) -> Exposed | None:
+    """None for a service that no load balancer is asked for."""
+    meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    if spec.get("type") != "LoadBalancer":
+        return None
+    own = meta.get("namespace") == NAMESPACE and WORKLOAD in (meta.get("labels") or {})
+    name = f"{meta.get('namespace', '')}/{meta['name']}"
+    return Exposed(name, own, _ingress(status), _ports(spec))
+
+
+def _ingress(status: Json) -> str:
     ingress: Json = next(iter((status.get("loadBalancer") or {}).get("ingress") or ()), {})
-    exposed = spec.get("type") in ("LoadBalancer", "NodePort")
-    ports = (
-        [(p.get("nodePort") or 0, p["port"]) for p in spec.get("ports") or ()] if exposed else []
+    return str(ingress.get("ip") or ingress.get("hostname") or "")
+
+
+def _ports(spec: Json) -> tuple[ServicePort, ...]:
+    return tuple(
+        ServicePort(p["port"], p.get("protocol") or "TCP", p.get("nodePort") or 0)
+        for p in spec.get("ports") or ()
     )
-    return {
-        "ingress": str(ingress.get("ip") or ingress.get("hostname") or ""),
-        "ports": tuple(ports),
-    }
 
 
 _READERS = {"Deployment": _deployment, "Job": _job, "Service": _service}

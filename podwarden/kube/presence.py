@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from podwarden.domain.observation import Instance, Presence
+from podwarden.domain.observation import Instance, LanPort, Presence
 from podwarden.kube.parts import PartFacts
 
 _SAYS_NOTHING = ("", "ContainerCreating", "PodInitializing")
@@ -20,6 +20,7 @@ def presence_of(workload: str, parts: Sequence[PartFacts], lan_address: str) -> 
     main = next((part for part in parts if part.runs), None)
     if main is None:
         return None
+    lan = _lan(parts, lan_address)
     return Presence(
         workload=workload,
         name=main.workload_name,
@@ -32,7 +33,8 @@ def presence_of(workload: str, parts: Sequence[PartFacts], lan_address: str) -> 
         complete=main.complete,
         failed_why=main.failed_why,
         edited=main.edited,
-        address=_address(parts, lan_address),
+        address=f"http://{_bracketed(lan[0].host)}:{lan[0].number}" if lan else "",
+        lan=lan,
         generation=main.generation,
         observed_generation=main.observed_generation,
         updated_ready=main.updated_ready,
@@ -40,16 +42,16 @@ def presence_of(workload: str, parts: Sequence[PartFacts], lan_address: str) -> 
     )
 
 
-def _address(parts: Sequence[PartFacts], lan_address: str) -> str:
-    """`http://192.168.1.7:11434`; "" when it is not offered to the network."""
+def _lan(parts: Sequence[PartFacts], lan_address: str) -> tuple[LanPort, ...]:
+    """Each port that answers on the local network, in the order of the workload; empty when none does (yet)."""
+    found = []
     for part in parts:
-        if part.ports:
-            node_port, port = part.ports[0]
+        for port in part.ports:
             if part.ingress:
-                return f"http://{_bracketed(part.ingress)}:{port}"
-            if lan_address and node_port:
-                return f"http://{_bracketed(lan_address)}:{node_port}"
-    return ""
+                found.append(LanPort(port.port, port.protocol, part.ingress, port.port))
+            elif lan_address and port.node_port:
+                found.append(LanPort(port.port, port.protocol, lan_address, port.node_port))
+    return tuple(found)
 
 
 def _bracketed(host: str) -> str:

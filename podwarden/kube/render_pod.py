@@ -84,6 +84,8 @@ class PodMaker:
             ]
         if spec.gpu is not None and not self.claim:
             pod["runtimeClassName"] = "nvidia"
+        if spec.host_network:
+            pod |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
         if spec.image_pull_secret:
             pod["imagePullSecrets"] = [{"name": pull_secret_name(self.workload.name)}]
         if not spec.endless and job is not None and job.time_limit_s is not None:

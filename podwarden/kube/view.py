@@ -44,6 +44,8 @@ class View:
         self._built_instances: dict[str, tuple[Instance, ...]] = {}
         self._built_presences: dict[str, Presence] = {}
         self._lan = ""
+        self._lan_ports = False
+        self._lan_taken: dict[tuple[str, int], str] = {}
         self._foreign: tuple[ForeignDemand, ...] = ()
         self._volume_nodes: dict[str, str] = {}
         self._nodes: tuple[Node, ...] = ()
@@ -75,6 +77,7 @@ class View:
             presences=dict(self._built_presences),
             holds=tuple(sorted(ix.rules.values())),
             volume_nodes=self._volume_nodes,
+            lan_taken=self._lan_taken,
         )
         self._last = (health, made)
         return made
@@ -99,6 +102,8 @@ class View:
             self._refresh_foreign()
         if ix.dirty.volumes:
             self._refresh_volumes()
+        if ix.dirty.nodes or ix.dirty.exposed:
+            self._refresh_lan()
         for dirty in (
             ix.dirty.claims,
             ix.dirty.nodes,
@@ -106,7 +111,7 @@ class View:
             ix.dirty.presences,
         ):
             dirty.clear()
-        ix.dirty.devices = ix.dirty.foreign = ix.dirty.volumes = False
+        ix.dirty.devices = ix.dirty.foreign = ix.dirty.volumes = ix.dirty.exposed = False
 
     def _refresh_devices(self) -> None:
         """A pool being rewritten has slices of two generations: only the newest counts."""
@@ -250,5 +255,20 @@ class View:
                     found[f"{claim.workload}/{claim.volume}"] = node
         self._volume_nodes = found
 
+    def _refresh_lan(self) -> None:
+        """Whether a load balancer serves this cluster: K3s brings one, any other shows by the addresses it gave. Which
+        ports of the nodes' addresses are other people's.
+        """
+        ix = self._index
+        served = any(service.ingress for service in ix.exposed.values())
+        self._lan_ports = served or any(facts.k3s for facts in ix.nodes.values())
+        self._lan_taken = {
+            (port.protocol, port.port): service.name
+            for _, service in sorted(ix.exposed.items())
+            if not service.own and service.ingress
+            for port in service.ports
+        }
+
     def _able(self, health: Health) -> Capabilities:
-        return capabilities(self._kinds, health.version, health.served)
+        able = capabilities(self._kinds, health.version, health.served)
+        return replace(able, lan_ports=self._lan_ports)
