@@ -22,6 +22,10 @@ log = logging.getLogger("podwarden.control")
 MARGIN = 0.15  # of the lease, that is not acted in
 STANDBY_LOOK = 1.0  # seconds between tries to become the leader
 TAKEN_OVER = 30.0  # seconds before a cluster is looked at again that another PodWarden acts on
+FIRST_PAUSE, LAST_PAUSE = (
+    1.0,
+    60.0,
+)  # seconds before a room is tried again that broke by a fault of ours
 
 MakeRoom = Callable[[str, Callable[[], int]], Room]
 
@@ -43,6 +47,7 @@ class Leader:
         self.rooms: dict[str, Room] = {}
         self.taken_over: dict[str, float] = {}  # cluster -> when to look again
         self._store = store
+        self._broken: dict[str, tuple[float, float]] = {}  # cluster -> when again, the next pause
         self._links = links
         self._clock = clock
         self._make_room = make_room
@@ -68,6 +73,10 @@ class Leader:
         room = self.rooms.get(cluster)
         if room is not None:
             return room.trouble
+        if self.leading and cluster in self._broken:
+            return (
+                f"PodWarden made a mistake on cluster {cluster} and tries again; its log says more."
+            )
         if self.leading and cluster in self.taken_over:
             return f"Another PodWarden acts on cluster {cluster}; this one leaves it alone."
         return ""
@@ -75,14 +84,26 @@ class Leader:
     async def run(self) -> None:
         try:
             while True:
-                if await self._acquire():
-                    log.info("leads with fence %s", self._fence)
-                    await self._lead()
-                    log.info("does not lead any more")
-                else:
+                try:
+                    led = await self._turn()
+                except (
+                    Exception
+                ):  # the outer edge of a loop: without it nobody would lead, and nobody say so
+                    log.exception("leading broke off; it is tried again")
+                    led = False
+                if not led:
                     await self._clock.wait(self._never, STANDBY_LOOK)
         finally:
             await self._release(self._held)
+
+    async def _turn(self) -> bool:
+        """Leads for as long as it may; False: it may not."""
+        if not await self._acquire():
+            return False
+        log.info("leads with fence %s", self._fence)
+        await self._lead()
+        log.info("does not lead any more")
+        return True
 
     async def _acquire(self) -> bool:
         began = self._clock.monotonic()
@@ -140,7 +161,9 @@ class Leader:
                 continue
             if not _is_fence_lost(error):
                 log.error("the room of %s broke", cluster, exc_info=error)
-                self.taken_over[cluster] = self._clock.monotonic() + 1.0
+                _, pause = self._broken.get(cluster, (0.0, FIRST_PAUSE))
+                again = self._clock.monotonic() + pause
+                self._broken[cluster] = again, min(pause * 2, LAST_PAUSE)
             elif not await self._renew():
                 return False
             else:
@@ -166,13 +189,20 @@ class Leader:
     def _sync_rooms(self) -> None:
         now = self._clock.monotonic()
         for cluster in self._links.clusters:
-            if cluster in self._tasks or self.taken_over.get(cluster, 0.0) > now:
+            again = max(self.taken_over.get(cluster, 0.0), self._broken.get(cluster, (0.0, 0.0))[0])
+            if cluster in self._tasks or again > now:
                 continue
             room = self._make_room(cluster, self.fence)
             self.rooms[cluster] = room
             self._tasks[cluster] = asyncio.create_task(room.run(), name=f"room {cluster}")
-        for cluster in [c for c in self._tasks if c not in self._links.clusters]:
+        for cluster in [c for c in self._tasks if not self._is_current(c)]:
             self._tasks[cluster].cancel()
+
+    def _is_current(self, cluster: str) -> bool:
+        """Not of a cluster that went, nor of one that was taken over anew under the same name."""
+        known = cluster in self._links.clusters
+        room = self.rooms.get(cluster)
+        return known and (room is None or room.link is self._links.get(cluster))
 
     async def _stop_rooms(self) -> None:
         tasks = list(self._tasks.values())

@@ -14,10 +14,10 @@ from podwarden.control.link import Link
 from podwarden.control.loop import Loop
 from podwarden.control.past import Past
 from podwarden.control.rollout import Renderer, Rollout
-from podwarden.errors import Unavailable
+from podwarden.errors import Refused, Unavailable
 
 LOOK = 5.0  # seconds between looks at the fence while the cluster is quiet
-RAISE_AGAIN = 1.0  # seconds between tries to raise the fence of a cluster that does not answer
+RAISE_AGAIN = 1.0  # seconds between tries to raise the fence of a cluster that does not answer, or not as it should
 # A turn looks at everything, so under load fewer and larger ones cost less: a loop works at most a quarter of the time.
 PACE = 0.25
 
@@ -95,7 +95,7 @@ class Room:
         while True:
             try:
                 await self.link.raise_fence(self._fence())
-            except Unavailable as trouble:
+            except (Unavailable, Refused) as trouble:
                 self.trouble = trouble.message
                 await self._clock.wait(self._never, RAISE_AGAIN)
             else:
