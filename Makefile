@@ -17,11 +17,11 @@ setup: .venv/.ready  ## the virtual environment .venv with everything pinned
 engine: setup  ## the embedded Kubernetes, built once per source and kept in the user's cache
 	@$(PY) -m podwarden.simulator.engine_build
 
-demo: engine  ## a running PodWarden on simulated nodes, in the background
-	@$(PY) -m podwarden.cli.main demo
+demo: setup  ## a running PodWarden on simulated nodes, in the background
+	@$(PY) -m podwarden.cli demo
 
 stop: setup  ## stops the demo
-	@$(PY) -m podwarden.cli.main demo --stop
+	@$(PY) -m podwarden.cli demo --stop
 
 check: setup  ## format, lint, types, import contracts, unit tests; under a minute
 	@scripts/check

@@ -13,9 +13,13 @@ from podwarden.cli.printing import Format, Output, hint, print_json, say, table
 from podwarden.cli.reading import PasswordFile, password
 from podwarden.cli.words import since
 
-app = typer.Typer(no_args_is_help=True)
-token = typer.Typer(no_args_is_help=True, help="Tokens: how programs log in.")
-user = typer.Typer(no_args_is_help=True, help="Who may use PodWarden, and as what.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+token = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Tokens: how programs log in."
+)
+user = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Who may use PodWarden, and as what."
+)
 app.add_typer(token, name="token")
 app.add_typer(user, name="user")
 

@@ -162,7 +162,11 @@ def _cause(error: Exception) -> str:
     if isinstance(error, httpx.TimeoutException):
         return "no answer in time"
     text = str(error).lower()
-    return "nothing listens there" if "refused" in text else str(error) or type(error).__name__
+    if "refused" in text:
+        return "nothing listens there"
+    if "name or service" in text or "name resolution" in text:
+        return "no computer of that name is known"
+    return str(error) or type(error).__name__
 
 
 def _failure(answer: httpx.Response) -> Failure:
@@ -175,7 +179,8 @@ def _failure(answer: httpx.Response) -> Failure:
     if answer.status_code == 503:
         return Failure(f"not now: {detail}", NOT_REACHABLE, details=body)
     if answer.status_code == 401:
-        return Failure(f"{detail} (`podwarden login`)", details=body)
+        asked_for_login = answer.request.url.path.endswith("/session")
+        return Failure(detail if asked_for_login else f"{detail} (`podwarden login`)", details=body)
     if answer.status_code == 404:
         return Gone(f"refused: {detail}", details=body)
     problems = body.get("problems") or []

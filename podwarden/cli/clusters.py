@@ -11,8 +11,10 @@ from podwarden.cli.printing import Format, Output, print_json, say, table
 from podwarden.cli.reading import text_of
 from podwarden.cli.words import count
 
-app = typer.Typer(no_args_is_help=True)
-cluster = typer.Typer(no_args_is_help=True, help="Clusters that PodWarden looks after.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+cluster = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Clusters that PodWarden looks after."
+)
 app.add_typer(cluster, name="cluster")
 
 

@@ -11,7 +11,7 @@ import typer
 from podwarden.cli.failure import REFUSED, USAGE, Failure
 from podwarden.cli.printing import Format, Output, hint, print_json, say
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

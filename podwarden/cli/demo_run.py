@@ -12,9 +12,8 @@ import secrets
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from podwarden.cli.failure import NOT_REACHABLE, Failure, Gone
 from podwarden.cli.locks import hold
 from podwarden.errors import Invalid, SetupFailed
 from podwarden.simulator.engine import Engine, EngineOptions, EngineStatus
-from podwarden.simulator.engine_build import engine_binary
+from podwarden.simulator.engine_build import engine_binary, patience
 
 USER = "admin"
 CLUSTER = "demo"
@@ -37,6 +36,7 @@ LABEL = "command line of the demo"
 FIRST: tuple[dict[str, str], ...] = ({"template": "vllm"}, {"template": "web"})
 START = 60.0  # seconds for one part to come up
 PORTS = 50  # how many ports are tried
+UNAUTHORIZED = 401  # the status of a refused login
 
 Tell = Callable[[str], None]
 
@@ -87,7 +87,9 @@ class Demo:
             already = self._control.running and self._fleet.running and self._engine.status().ready
             if already:
                 url = self._state()["url"]
-                return self._answer(url, self._engine.status(), already=True)
+                engine = self._engine.status()
+                self._furnish(url, engine)
+                return self._answer(url, engine, already=True)
             self._start_engine(tell)
             url = self._start_control(port, tell)
             engine = self._engine.wait_ready(START)
@@ -129,7 +131,7 @@ class Demo:
     def _start_engine(self, tell: Tell) -> None:
         if self._engine.status().running:
             return
-        with _patience(tell):
+        with patience(tell):
             engine_binary()
         self._engine.start(self._options)
 
@@ -175,14 +177,28 @@ class Demo:
 
     def _furnish(self, url: str, engine: EngineStatus) -> None:
         """A token for the command line, the cluster, and something to look at."""
-        with Api(Target(url, "")) as api:
-            session = api.post("session", body={"name": USER, "password": self.password()})
+        session = self._session(url)
         with Api(Target(url, session["token"])) as api:
             self._adopt(api, engine)
             if not self._bare:
                 self._log_in(api, url)
                 self._deploy_first(api)
             api.delete("session")
+
+    def _session(self, url: str) -> dict[str, Any]:
+        with Api(Target(url, "")) as api:
+            try:
+                found: dict[str, Any] = api.post(
+                    "session", body={"name": USER, "password": self.password()}
+                )
+            except Failure as failure:
+                if (failure.details or {}).get("status") != UNAUTHORIZED:
+                    raise
+                raise Failure(
+                    f"PodWarden is running at {url}, but the password of {USER} is no longer the one in "
+                    f"{self._password_file}: write the new one there, then run `podwarden demo` again."
+                ) from failure
+        return found
 
     def _log_in(self, api: Api, url: str) -> None:
         for token in api.get("tokens"):
@@ -270,19 +286,6 @@ def _free_port(wanted: int) -> int:
     raise SetupFailed(
         f"Ports {wanted} to {wanted + PORTS - 1} are all taken: choose another with --port."
     )
-
-
-@contextlib.contextmanager
-def _patience(tell: Tell) -> Iterator[None]:
-    """A first build takes minutes: whoever waits is told."""
-    text = "Building the engine, once: this takes about 7 minutes on 2 cores."
-    timer = threading.Timer(2.0, tell, [text])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _until(done: Callable[[], bool], seconds: float = 20.0) -> None:

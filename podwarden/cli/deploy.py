@@ -15,7 +15,7 @@ from podwarden.cli.printing import Format, Output, hint, print_json, say
 from podwarden.cli.reading import text_of
 from podwarden.cli.waiting import Wait, limit
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -8,8 +8,13 @@ from typing import Any
 from podwarden.cli import words
 from podwarden.cli.printing import table
 
+REACHABLE = ("starting", "running", "updating", "unhealthy")  # states in which somebody may answer
 
-def text(w: dict[str, Any]) -> str:
+
+def text(w: dict[str, Any], *, simulated: bool = False) -> str:
+    """simulated: its cluster is, so that nobody answers at its address."""
+    urls = w["urls"] if w["state"] in REACHABLE else []
+    remark = " (simulated: nobody answers there)" if simulated and urls else ""
     lines = [words.line(w)]
     if w["desire"] != "run" and w["state"] not in ("stopped", "stopping"):
         lines.append(f"It was told to {w['desire']}.")
@@ -23,7 +28,7 @@ def text(w: dict[str, Any]) -> str:
         ("priority", w["priority"]),
         ("revision", str(w["revision"])),
         ("age", words.since(w["times"]["created_at"])),
-        ("address", ", ".join(w["urls"])),
+        ("address", ", ".join(urls) + remark),
     ]
     width = max(len(name) for name, _ in rows)
     lines.append("")

@@ -18,7 +18,7 @@ from podwarden.cli.printing import Format, Output, hint, print_json, say, table
 from podwarden.cli.source import Cluster
 from podwarden.domain.units import show_gib
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -12,7 +12,7 @@ from podwarden.cli.failure import USAGE, Failure
 from podwarden.cli.printing import Format, Output, print_json, say
 from podwarden.cli.reading import text_of
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()

@@ -17,7 +17,8 @@ Cluster = Annotated[
 Gpus = Annotated[str, typer.Option("--gpus", help="How many GPUs.")]
 Vram = Annotated[str, typer.Option("--vram", help="VRAM of each GPU, such as 16GB.")]
 Shared = Annotated[
-    bool | None, typer.Option("--shared/--dedicated", help="Part of a GPU, or whole ones.")
+    bool | None,
+    typer.Option("--shared/--dedicated", help="Share a GPU within a budget, or have whole ones."),
 ]
 Model = Annotated[str, typer.Option("--model", help="Only these GPU models, separated by commas.")]
 PriorityWord = Annotated[

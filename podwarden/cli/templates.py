@@ -10,8 +10,8 @@ from podwarden.cli.client import Api
 from podwarden.cli.printing import Format, Output, print_json, say, table
 from podwarden.cli.words import request
 
-app = typer.Typer(no_args_is_help=True)
-template = typer.Typer(no_args_is_help=True, help="The catalogue.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+template = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The catalogue.")
 app.add_typer(template, name="template")
 
 

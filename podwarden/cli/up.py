@@ -10,7 +10,7 @@ import typer
 
 from podwarden.cli.failure import REFUSED, Failure
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -27,7 +27,10 @@ def up(
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; 127.0.0.1 when left out.")
     ] = "",
-    port: Annotated[int | None, typer.Option("--port", min=0, max=65535)] = None,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=65535, help="8080 when left out; 0 takes any free one."),
+    ] = None,
     lock: Annotated[Path | None, typer.Option("--lock", hidden=True)] = None,
 ) -> None:
     """Run PodWarden here: API, pages and everything it does by itself."""

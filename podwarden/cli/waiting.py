@@ -47,6 +47,7 @@ class Wait:
         self._deadline = None if seconds is None else started + seconds
         self._seen = workload
         self._said = ""
+        self._ran = False
 
     def follow(self) -> dict[str, Any]:
         """The workload as it is when the wait is over. Failure when it failed, was stopped or is gone."""
@@ -83,8 +84,12 @@ class Wait:
         return False
 
     def _tell(self) -> None:
-        """What keeps it waiting, once for each new reason."""
+        """What keeps it waiting, once for each new reason; that a job has begun, once."""
         said = words.line(self._seen)
+        if self._seen["state"] == "running" and not self._ran:
+            self._ran = True
+            hint(said)
+            self._said = said
         if (
             self._seen["reason"]
             and self._seen["reason"]["code"] != "STARTING"

@@ -98,6 +98,8 @@ def line(workload: Shape, took: float | None = None) -> str:
         text += f", {far}"
     if state in ("running", "succeeded", "stopped"):
         return text + time
+    if state == "starting" and (workload["reason"] or {}).get("code") == "STARTING" and where:
+        return text + time  # the reason would only say the same again
     why = reason(workload["reason"])
     return f"{text}. {why}" if why else text + time
 

@@ -14,8 +14,10 @@ from podwarden.cli.failure import NOT_REACHABLE, USAGE, Failure
 from podwarden.cli.printing import Format, Output, hint, log_line, print_json, say, table
 from podwarden.cli.source import Cluster
 
-app = typer.Typer(no_args_is_help=True)
-workload = typer.Typer(no_args_is_help=True, help="Look at workloads and change them.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+workload = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Look at workloads and change them."
+)
 app.add_typer(workload, name="workload")
 
 
@@ -40,7 +42,7 @@ def _group() -> None:
 @workload.command("list")
 def list_(
     state: Annotated[list[str], typer.Option("--state", help="Only these; may be repeated.")] = [],  # noqa: B006
-    owner: Annotated[str, typer.Option("--owner")] = "",
+    owner: Annotated[str, typer.Option("--owner", help="Only what this user owns.")] = "",
     cluster: Cluster = "",
     search: Annotated[str, typer.Option("--search", help="Part of the name.")] = "",
     output: Output = Format.TEXT,
@@ -74,10 +76,11 @@ def show(ref: Ref, cluster: Cluster = "", output: Output = Format.TEXT) -> None:
     """One workload: where it runs, or why it waits, and what would let it run."""
     with Api() as api:
         found = api.get("workloads", ref, cluster=cluster)
+        where = api.get("clusters", found["cluster"]) if output is Format.TEXT else {}
     if output is Format.JSON:
         print_json(found)
     else:
-        say(detail.text(found))
+        say(detail.text(found, simulated=where["simulated"]))
 
 
 @workload.command()
@@ -85,7 +88,9 @@ def logs(
     ref: Ref,
     cluster: Cluster = "",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines.")] = False,
-    tail: Annotated[int | None, typer.Option("--tail", min=0, help="Only the last lines.")] = None,
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=0, help="Only so many last lines of each copy.")
+    ] = None,
     instance: Annotated[str, typer.Option("--instance", help="One copy, or one frame.")] = "",
 ) -> None:
     """Its output."""
@@ -140,7 +145,7 @@ def update(
     *,
     ref: Ref,
     what: Annotated[
-        str, typer.Argument(metavar="[TEMPLATE|FILE]", help="As it is now when left out.")
+        str, typer.Argument(metavar="TEMPLATE|FILE", help="As it is now when left out.")
     ] = "",
     cluster: Cluster = "",
     gpus: source.Gpus = "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from podwarden.control.adoption import taken_over
 from podwarden.control.answers import Adoption, ClusterView
@@ -69,6 +70,9 @@ class Clusters:
         )
 
         def work(entry: Entry) -> tuple[str, ...]:
+            for known in entry.unit.clusters.list():
+                if known.server == server:
+                    raise Conflict(f"{server} is looked after already, as {known.name}.")
             entry.unit.clusters.add(cluster, kubeconfig)
             entry.unit.lease.lift(fence)
             names = tuple(n for a in found if (n := _take_over(entry, a, seen, name)))
@@ -80,6 +84,9 @@ class Clusters:
 
         names = await self._ledger.write(work)
         await self._links.turn()
+        # The link that stays reads the cluster once more: who asks next sees its nodes.
+        with suppress(Unavailable, NotFound):
+            await self._complete(self._links.get(name), name)
         return Adoption(cluster, names)
 
     async def list(self, actor: User) -> tuple[ClusterView, ...]:

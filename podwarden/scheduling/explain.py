@@ -233,7 +233,7 @@ class Explainer:
                 code = Code.CPU_OR_MEMORY_SHORT if node.usable else Code.NODE_NOT_READY
                 notes.append(Note(node.name, "", code, self._node_fact(node)))
             short_of = asked.need.count - sum(f.code is None for _, f in found)
-            for device, finding in found:
+            for device, finding in sorted(found, key=lambda pair: pair[0].device.index):
                 name = self._name(device)
                 text = f"{name} {finding.one}"
                 if finding.code is None and short_of > 0:

@@ -17,9 +17,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import venv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from podwarden.errors import PodWardenError, SetupFailed
@@ -65,6 +66,19 @@ def engine_binary(source: Path | None = None, cache: Path | None = None) -> Path
         if not _is_built(binary, digest):  # another process may have built it meanwhile
             _build(source, cache, digest, binary)
     return binary
+
+
+@contextlib.contextmanager
+def patience(tell: Callable[[str], object]) -> Iterator[None]:
+    """A first build takes minutes: whoever waits for longer than 2 s is told."""
+    text = "Building the engine, once: this takes 7 to 10 minutes on 2 cores."
+    timer = threading.Timer(2.0, tell, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def default_source() -> Path:
@@ -285,11 +299,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     given = parser.parse_args(arguments)
     try:
-        found = (
-            find_go(given.cache or default_cache())
-            if given.go
-            else engine_binary(given.source, given.cache)
-        )
+        if given.go:
+            found = find_go(given.cache or default_cache())
+        else:
+            with patience(lambda text: sys.stderr.write(f"{text}\n")):
+                found = engine_binary(given.source, given.cache)
         sys.stdout.write(f"{found}\n")
     except PodWardenError as error:
         sys.stderr.write(f"{error}\n")

@@ -49,7 +49,7 @@ def start(tmp_path: Path, cluster):
 
 
 async def _probe(text):
-    return "https://127.0.0.1:6443", "v1.37.2"
+    return "https://127.0.0.3:6443", "v1.37.2"
 
 
 @pytest.fixture

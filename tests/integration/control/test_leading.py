@@ -200,6 +200,8 @@ async def test_a_second_cluster_is_asked_for_by_name(house):
     other = Cluster(gpu_node("m1", 8))
     house.app.links._connect = lambda name, text: other
     await house.clusters.adopt(ADMIN, "attic", "kubeconfig")
+    with pytest.raises(Conflict, match="is looked after already, as attic"):
+        await house.clusters.adopt(ADMIN, "again", "kubeconfig")
     await eventually(lambda: "attic" in house.app.leader.rooms, "a room for attic")
     await house.workloads.submit(ANN, service("web", cluster="attic"))
     row = await house.reaches("web", State.RUNNING)
