@@ -160,6 +160,7 @@ secrets = _table(
     _words("key_id"),
     Column("changed_at", Moment, nullable=False),
     Column("registry", Words),  # the host that it is a login of; NULL for any other value
+    Column("made_for", Words),  # the workload that PodWarden made it for; NULL: somebody stored it
 )
 
 # server "": a folder of `node` in `cluster`; else an NFS export

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, select, update
 
-from podwarden.errors import Invalid, NotFound
+from podwarden.errors import Conflict, Invalid, NotFound
 from podwarden.store import tables
 from podwarden.store.book import Book, check_name
 from podwarden.store.keys import Sealed
@@ -24,6 +24,7 @@ class SecretName:
     owner: str
     changed_at: datetime
     registry: str = ""  # the host that it is a login of, "" for any other value
+    made_for: str = ""  # the workload that PodWarden made it for, "" where somebody stored it
 
 
 class Secrets(Book):
@@ -46,6 +47,22 @@ class Secrets(Book):
         if self._run(change).rowcount != 1:
             self._insert(_table, name=name, owner=owner, **columns)
 
+    def make(self, name: str, value: str, owner: str, workload: str) -> None:
+        """A value that PodWarden made up for a workload. Invalid; Conflict: there is a secret of that name."""
+        check_name("name", name)
+        sealed = self._means.keyring.seal(_label(name), value)
+        made = self._insert(
+            _table,
+            name=name,
+            owner=owner,
+            value=sealed.data,
+            key_id=sealed.key_id,
+            changed_at=self._now(),
+            made_for=workload,
+        )
+        if made is None:
+            raise Conflict(f"There is a secret named {name} already.")
+
     def get(self, name: str) -> str:
         """The value. NotFound; Unavailable: it cannot be decrypted, and what to do about it."""
         row = self._run(
@@ -59,10 +76,11 @@ class Secrets(Book):
         return tuple(secret.name for secret in self.list())
 
     def list(self) -> tuple[SecretName, ...]:
-        shown = (_table.c.name, _table.c.owner, _table.c.changed_at, _table.c.registry)
-        rows = self._run(select(*shown).order_by(_table.c.name))
+        columns = ("name", "owner", "changed_at", "registry", "made_for")
+        rows = self._run(select(*(_table.c[name] for name in columns)).order_by(_table.c.name))
         return tuple(
-            SecretName(row.name, row.owner, row.changed_at, row.registry or "") for row in rows
+            SecretName(row.name, row.owner, row.changed_at, row.registry or "", row.made_for or "")
+            for row in rows
         )
 
     def delete(self, name: str) -> None:

@@ -253,6 +253,22 @@ async def test_a_value_copied_to_another_row_does_not_decrypt(store):
         await store.read(lambda unit: unit.secrets.get("mine"))
 
 
+async def test_a_made_secret_remembers_its_workload_and_takes_no_name_that_exists(store):
+    await store.write(lambda unit: unit.secrets.make("pg-password", "made-1", "bo", "pg"))
+    await store.write(lambda unit: unit.secrets.set("hf", "v", "bo"))
+    listed = await store.read(lambda unit: unit.secrets.list())
+    assert [(s.name, s.owner, s.made_for) for s in listed] == [
+        ("hf", "bo", ""),
+        ("pg-password", "bo", "pg"),
+    ]
+    for name in ("hf", "pg-password"):
+        with pytest.raises(Conflict):
+            await store.write(lambda unit, name=name: unit.secrets.make(name, "x", "eve", "pg"))
+    assert await store.read(lambda unit: unit.secrets.get("pg-password")) == "made-1"
+    await store.write(lambda unit: unit.secrets.set("pg-password", "changed", "bo"))
+    assert (await store.read(lambda unit: unit.secrets.list()))[1].made_for == "pg"
+
+
 async def test_nothing_secret_is_readable_in_the_database(store, database_url, tmp_path, postgres):
     await add_bo(store)
     _, secret = await store.write(lambda unit: unit.tokens.create("bo", "x", None))
