@@ -181,7 +181,7 @@ def facts(row: Workload) -> tuple[tuple[str, str], ...]:
         ("CPU, memory", f"{show_cpu(spec.cpu_milli)} cores, {size(spec.memory_mib)}"),
         ("Image", spec.image),
         ("Copies", str(spec.replicas) if spec.replicas > 1 else ""),
-        ("Command", " ".join((*spec.command, *spec.args))[:300]),
+        ("Command", _short(" ".join((*spec.command, *spec.args)))),
         ("Ports", ", ".join(f"{p.port} {'local network' if p.expose == 'lan' else 'inside the cluster'}" for p in spec.ports)),
         ("Volumes", ", ".join(f"{v.name}, {v.kind}{f', {size(v.size_mib)}' if v.size_mib else ''}" for v in spec.volumes)),
         ("Secrets", ", ".join(name for _, name in spec.secrets)),
@@ -193,6 +193,10 @@ def facts(row: Workload) -> tuple[tuple[str, str], ...]:
         ("Cluster", row.cluster),
     ]  # fmt: skip
     return tuple((name, value) for name, value in rows if value)
+
+
+def _short(text: str, most: int = 200) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _health(spec: Spec) -> str:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from podwarden.control.answers import Gpu
 from podwarden.web.pages import bars
 
 MOST_LANES = 16
 PAST = 0.2  # the share of the span that is behind now
+NEAR = 4.0  # percent around now that no mark stands in
+STEPS = (5, 10, 15, 30, 60, 120, 240, 480)  # minutes between marks
 SPANS = tuple(timedelta(minutes=m) for m in (30, 60, 120, 240, 480, 960, 1920))
 LANE, TOP = 30, 26  # pixels
 
@@ -64,13 +67,22 @@ def timeline(gpus: Sequence[Gpu], starts: Mapping[str, datetime], now: datetime)
     shown = sorted(gpus, key=_interest)[:MOST_LANES]
     shown.sort(key=lambda g: (g.cluster, g.device.node, g.device.index))
     lanes = tuple(view.lane(g, starts, TOP + LANE * n) for n, g in enumerate(shown))
-    marks = tuple((n * 25.0, begin + span * n / 4) for n in range(5))
-    return Timeline(lanes, marks, now, len(gpus) - len(shown))
+    return Timeline(lanes, _marks(view), now, len(gpus) - len(shown))
 
 
 def _interest(gpu: Gpu) -> tuple[bool, bool]:
     """Reserved ones first, then those with an end in sight."""
     return not gpu.reserved_for, not any(h.holder.ends_by for h in gpu.holdings)
+
+
+def _marks(view: _View) -> tuple[tuple[float, datetime], ...]:
+    """Round times, at most seven of them, none under the word that says now."""
+    step = next((s for s in STEPS if view.span / timedelta(minutes=s) <= 6), STEPS[-1]) * 60
+    first = math.ceil(view.begin.timestamp() / step) * step
+    last = (view.begin + view.span).timestamp()
+    times = (datetime.fromtimestamp(at, UTC) for at in range(first, math.floor(last) + 1, step))
+    marks = ((view.x(at), at) for at in times)
+    return tuple((x, at) for x, at in marks if abs(x - PAST * 100) > NEAR)
 
 
 @dataclass(frozen=True, slots=True)

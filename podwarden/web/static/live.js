@@ -5,7 +5,7 @@ import { localize, span } from "./times.js";
 
 const live = document.querySelector("[data-live]");
 const word = document.getElementById("live-state");
-const PAUSE = 1000; // ms between two reads
+const PAUSE = 1000 * (Number(live?.dataset.live) || 1); // ms between two reads
 let reading = false, again = false, lastTrue = Date.now(), connected = false;
 
 function say() {
