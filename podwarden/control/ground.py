@@ -10,12 +10,14 @@ from podwarden.control.clock import Clock
 from podwarden.control.leader import Leader
 from podwarden.control.ledger import Ledger
 from podwarden.control.links import Links
+from podwarden.control.never import Never
 from podwarden.control.past import Past
 from podwarden.control.room import Room
 from podwarden.domain.access import Role, User, may_change
 from podwarden.domain.inventory import Node
 from podwarden.domain.observation import Observation
 from podwarden.domain.placement import Snapshot
+from podwarden.domain.reason import Reason
 from podwarden.domain.workload import Workload
 from podwarden.errors import Conflict, Forbidden, Invalid, NotFound
 from podwarden.store import Unit
@@ -34,13 +36,14 @@ class Sight:
 
 
 class UseCases:
-    """Shared by all use cases about workloads; holds no state of its own."""
+    """Shared by all use cases about workloads; holds no state but answers that it remembers."""
 
     def __init__(self, ledger: Ledger, links: Links, leader: Leader, clock: Clock) -> None:
         self._ledger = ledger
         self._links = links
         self._leader = leader
         self._clock = clock
+        self._never = Never()
 
     def _room(self, cluster: str) -> Room | None:
         """None: this process does not act on that cluster (yet)."""
@@ -90,6 +93,20 @@ class UseCases:
     def _snapshot(self, sight: Sight) -> Snapshot:
         now = self._clock.now().astimezone()
         return snapshot.build(sight.books, sight.seen, sight.known, sight.past, now)
+
+    def _refusal(self, row: Workload, sight: Sight) -> Reason | None:
+        """Why it can never run on anything ever seen; None: it may."""
+        seen = sight.seen
+        bare = Snapshot(
+            cluster=row.cluster,
+            taken_at=seen.taken_at,
+            nodes=snapshot.merge_known(seen.nodes, sight.known),
+            capabilities=seen.capabilities,
+            complete=seen.complete,
+            reachable=seen.reachable,
+        )
+        now = self._clock.now().astimezone()
+        return self._never.reason(bare, snapshot.new_claimant(row, seen, sight.past, now))
 
 
 def find(unit: Unit, ref: str, cluster: str) -> Workload:

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from podwarden import scheduling
-from podwarden.control import revising, words
+from podwarden.control import revising, wares, words
 from podwarden.control.answers import Updated
 from podwarden.control.ground import Sight, UseCases, allow, find
 from podwarden.control.ledger import Entry
@@ -29,7 +29,7 @@ from podwarden.domain.workload import (
     VolumeKind,
     Workload,
 )
-from podwarden.errors import Conflict, Forbidden, Invalid
+from podwarden.errors import Conflict, Forbidden, Invalid, Refused
 from podwarden.store import Unit
 
 NEEDS_DOWNTIME = "UPDATE_NEEDS_DOWNTIME"
@@ -58,7 +58,8 @@ class Updates(UseCases):
     ) -> Updated:
         """A new revision. Without room for a second copy it needs `recreate`: Conflict UPDATE_NEEDS_DOWNTIME.
 
-        Invalid: a field that cannot change. Conflict: a job that was started.
+        Invalid: a field that cannot change. Conflict: a job that was started, a port that is taken. Refused: it can
+        never run.
         """
         row = await self._ledger.store.read(lambda unit: find(unit, ref, cluster))
         return await self._revise(
@@ -140,6 +141,11 @@ class Updates(UseCases):
             raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
         spec = replace(spec, cluster=row.cluster)
         _check_fixed(row, spec)
+        if row.desire is Desire.DELETE:
+            raise Conflict(f"{row.name} is being deleted.", code="STATE_FORBIDS")
+        await self._check_fits(replace(row, spec=spec))
+        asked = spec
+        spec = await self._ledger.store.read(lambda unit: wares.check(unit, row, asked))
         way = await self._way(row, spec, recreate=recreate)
         if dry_run or way.how == "nothing":
             return Updated(row, way.how, way.text)
@@ -147,6 +153,14 @@ class Updates(UseCases):
             lambda entry: _commit(entry, row, spec, way, actor=actor.name, note=note, kind=kind)
         )
         return Updated(stored, way.how, way.text)
+
+    async def _check_fits(self, row: Workload) -> None:
+        """Refused, with the reason's code: as at a submit, what can never run is not stored."""
+        sight = await self._sight(row.cluster)
+        await sight.past.know([row])
+        reason = self._refusal(row, sight)
+        if reason is not None:
+            raise Refused(reason.text, code=str(reason.code))
 
     async def _way(self, row: Workload, spec: Spec, *, recreate: bool) -> Way:
         if spec == row.spec:
@@ -279,17 +293,23 @@ def _commit(
 ) -> Workload:
     """Conflict STALE: somebody changed it since the way was chosen."""
     number = row.revision + 1
+    if wares.check(entry.unit, row, spec) != spec:
+        raise _stale(row)  # a port was taken since the way was chosen
     if way.how == "replace":
         new = replace(row, spec=spec, revision=number, changed_at=entry.now)
     else:
         new = revising.begun(row, spec, way.placement, mode=way.how, number=number, now=entry.now)
     saved = entry.save(new)
     if saved is None:
-        raise Conflict(
-            f"{row.name} was changed by somebody else in the meantime: look at it, then try again.",
-            code="STALE",
-        )
+        raise _stale(row)
     entry.unit.workloads.add_revision(Revision(row.id, number, spec, entry.now, actor, note))
     said = f"Revision {number}{f' ({note})' if note else ''}: {way.text}"
     entry.note(saved, kind, said, actor=actor)
     return saved
+
+
+def _stale(row: Workload) -> Conflict:
+    return Conflict(
+        f"{row.name} was changed by somebody else in the meantime: look at it, then try again.",
+        code="STALE",
+    )

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from podwarden import scheduling
+from podwarden.control import wares
 from podwarden.control.answers import Submitted
-from podwarden.control.clock import Clock
 from podwarden.control.ground import Sight, allow, allow_new, find
-from podwarden.control.leader import Leader
-from podwarden.control.ledger import Entry, Ledger
-from podwarden.control.links import Links
-from podwarden.control.never import Never
+from podwarden.control.ledger import Entry
 from podwarden.control.queries import Queries
-from podwarden.control.snapshot import merge_known, new_claimant
+from podwarden.control.snapshot import new_claimant
 from podwarden.control.updates import Updates
 from podwarden.domain.access import Role, User
 from podwarden.domain.event import EventKind
-from podwarden.domain.placement import Snapshot
-from podwarden.domain.reason import Reason
 from podwarden.domain.workload import (
     ENDED,
     HOLDING,
     Desire,
-    Expose,
     Priority,
     Revision,
     Spec,
     State,
-    VolumeKind,
     Workload,
 )
-from podwarden.errors import Conflict, Forbidden, Invalid, NotFound, Problem
+from podwarden.errors import Conflict, Forbidden, NotFound
 from podwarden.store import Unit
 
 ANSWER_WITHIN = 0.25  # seconds that a submit waits for the plan's word
@@ -42,10 +35,6 @@ SHORT_QUEUE = 50  # waiting workloads up to which it waits at all
 
 class Workloads(Updates, Queries):
     """All use cases about workloads; see `Queries` and `Updates` too."""
-
-    def __init__(self, ledger: Ledger, links: Links, leader: Leader, clock: Clock) -> None:
-        super().__init__(ledger, links, leader, clock)
-        self._never = Never()
 
     async def submit(
         self,
@@ -67,22 +56,19 @@ class Workloads(Updates, Queries):
         sight = await self._sight(cluster)
         await sight.past.know([row])
         refusal = self._refusal(row, sight)
-        if refusal is None:
-            row = _with_free_ports(row, sight)
-        if dry_run:
-            return await self._preview(row, sight, refusal)
         if refusal is not None:
             return Submitted(refusal=refusal)
-        inside = [p.port for p, asked in zip(row.spec.ports, spec.ports, strict=True) if p != asked]
-        stored = await self._ledger.write(
-            lambda entry: _store(entry, row, actor, idempotency, inside)
-        )
+        if dry_run:
+            return await self._preview(row, sight)
+        stored = await self._ledger.write(lambda entry: _store(entry, row, actor, idempotency))
         return await self._answer(stored)
 
     async def stop(self, actor: User, ref: str, cluster: str = "") -> Workload:
         """Ends it and keeps it: its volumes, its revisions, its place in lists. Conflict: it has ended."""
 
         def order(row: Workload, entry: Entry) -> Workload:
+            if row.desire is Desire.DELETE:
+                raise Conflict(f"{row.name} is being deleted.", code="STATE_FORBIDS")
             if row.state in ENDED:
                 raise Conflict(f"{row.name} is {row.state.value} already.", code="STATE_FORBIDS")
             waiting = row.state is State.QUEUED
@@ -99,7 +85,7 @@ class Workloads(Updates, Queries):
         return await self._order(actor, ref, cluster, order, told=told)
 
     async def start(self, actor: User, ref: str, cluster: str = "") -> Workload:
-        """Into the queue again. Conflict: it has not ended, or is being deleted."""
+        """Into the queue again. Conflict: it has not ended, is being deleted, or a port of it was taken meanwhile."""
 
         def order(row: Workload, entry: Entry) -> Workload:
             if row.state not in ENDED or row.desire is Desire.DELETE:
@@ -107,6 +93,7 @@ class Workloads(Updates, Queries):
                     f"{row.name} is {row.state.value}: only what has ended can be started.",
                     code="STATE_FORBIDS",
                 )
+            wares.check_start(entry.unit, row)
             return replace(
                 row,
                 desire=Desire.RUN,
@@ -197,23 +184,8 @@ class Workloads(Updates, Queries):
             queued_at=now,
         )
 
-    def _refusal(self, row: Workload, sight: Sight) -> Reason | None:
-        seen = sight.seen
-        bare = Snapshot(
-            cluster=row.cluster,
-            taken_at=seen.taken_at,
-            nodes=merge_known(seen.nodes, sight.known),
-            capabilities=seen.capabilities,
-            complete=seen.complete,
-            reachable=seen.reachable,
-        )
-        now = self._clock.now().astimezone()
-        return self._never.reason(bare, new_claimant(row, seen, sight.past, now))
-
-    async def _preview(self, row: Workload, sight: Sight, refusal: Reason | None) -> Submitted:
-        if refusal is not None:
-            return Submitted(refusal=refusal)
-        await self._ledger.store.read(lambda unit: _check(unit, row))
+    async def _preview(self, row: Workload, sight: Sight) -> Submitted:
+        row = await self._ledger.store.read(lambda unit: _checked(unit, row))
         now = self._clock.now()
         wish = new_claimant(row, sight.seen, sight.past, now.astimezone())
         _, verdict, placement = scheduling.preview(self._snapshot(sight), wish, now)
@@ -232,23 +204,19 @@ class Workloads(Updates, Queries):
 
 
 def _store(
-    entry: Entry,
-    row: Workload,
-    actor: User,
-    idempotency: tuple[str, str] | None,
-    inside: Sequence[int],
+    entry: Entry, asked: Workload, actor: User, idempotency: tuple[str, str] | None
 ) -> Workload:
-    """inside: ports that stay inside the cluster, since another workload has them on the local network."""
+    """What was answered once is answered again, whatever became of names and ports since then."""
     unit = entry.unit
     if idempotency is not None:
         known = unit.idempotency.get(actor.name, *idempotency)
         if known is not None:
             return unit.workloads.get(str(known["workload"]))
-    _check(unit, row)
+    row = _checked(unit, asked)
     first = Revision(row.id, 1, row.spec, entry.now, actor.name)
     stored = entry.add(row, first)
     text = f"Submitted as {row.name}."
-    if inside:
+    if inside := wares.inside(asked.spec, row.spec):
         taken = ", ".join(str(port) for port in inside)
         text += (
             f" Port {taken} is taken on the local network: it is reached inside the cluster only."
@@ -259,8 +227,8 @@ def _store(
     return stored
 
 
-def _check(unit: Unit, row: Workload) -> None:
-    """What only the store knows: the name is free, secrets exist, storages are known."""
+def _checked(unit: Unit, row: Workload) -> Workload:
+    """The new row with what only the store knows: its name is free, its ports are, its secrets exist."""
     try:
         unit.workloads.by_name(row.name, row.cluster)
     except NotFound:
@@ -270,57 +238,12 @@ def _check(unit: Unit, row: Workload) -> None:
             f"There is a workload named {row.name} in cluster {row.cluster} already: choose another name.",
             code="NAME_TAKEN",
         )
-    known = set(unit.secrets.names()) if row.spec.secrets or row.spec.image_pull_secret else set()
-    problems = [
-        Problem(f"secrets.{variable}", name, "the name of a stored secret")
-        for variable, name in row.spec.secrets
-        if name not in known
-    ]
-    pull = row.spec.image_pull_secret
-    if pull and pull not in known:
-        problems.append(Problem("image_pull_secret", pull, "the name of a stored secret"))
-    problems.extend(_unknown_storages(row.spec))
-    if problems:
-        raise Invalid(problems)
-
-
-def _unknown_storages(spec: Spec) -> Iterable[Problem]:
-    for number, volume in enumerate(spec.volumes):
-        if volume.kind is VolumeKind.STORAGE:
-            yield Problem(
-                f"volumes[{number}].storage",
-                volume.storage,
-                "a kind of volume that this PodWarden has: disk, cache or scratch",
-            )
+    return replace(row, spec=wares.check(unit, row, row.spec))
 
 
 def _allow_devices(actor: User, spec: Spec) -> None:
     if spec.devices and actor.role is not Role.ADMIN:
         raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
-
-
-def _with_free_ports(row: Workload, sight: Sight) -> Workload:
-    """One book of ports per cluster: a port on the local network has one holder.
-
-    A clash is refused, naming the holder; of a template, whose ports nobody typed, the port stays inside the
-    cluster instead. Conflict PORT_TAKEN.
-    """
-    taken = {
-        port.port: other.name
-        for other in sight.books
-        if other.id != row.id and other.desire is not Desire.DELETE
-        for port in other.spec.ports
-        if port.expose is Expose.LAN
-    }
-    clashes = [p for p in row.spec.ports if p.expose is Expose.LAN and p.port in taken]
-    if clashes and not row.spec.template:
-        port = clashes[0].port
-        raise Conflict(
-            f"Port {port} on the local network is taken by {taken[port]}: choose another port.",
-            code="PORT_TAKEN",
-        )
-    ports = tuple(replace(p, expose=Expose.CLUSTER) if p in clashes else p for p in row.spec.ports)
-    return replace(row, spec=replace(row.spec, ports=ports)) if clashes else row
 
 
 def _saved(entry: Entry, row: Workload) -> Workload:
