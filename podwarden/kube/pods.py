@@ -304,7 +304,7 @@ def read_instance(pod: Json, workload: str) -> Instance:
         created_at=when(meta.get("creationTimestamp")),
         started_at=_started(first) or when(status.get("startTime")),
         ended_at=_ended(status, conditions) if phase in ("succeeded", "failed") else None,
-        user_failure=phase == "failed" and not _taken_away(status, conditions),
+        user_failure=phase == "failed" and _own_fault(meta, status, conditions, exit_code),
     )
 
 
@@ -334,10 +334,16 @@ def _ended(status: Json, conditions: Mapping[str, Json]) -> datetime | None:
 _NOT_ITS_FAULT = ("Evicted", "NodeLost", "NodeAffinity", "NodeShutdown", "Terminated", "Preempting", "UnexpectedAdmissionError", "OutOfcpu", "OutOfmemory", "Shutdown")  # fmt: skip
 
 
-def _taken_away(status: Json, conditions: Mapping[str, Json]) -> bool:
-    """The node or the cluster ended it, not the program."""
+def _own_fault(
+    meta: Json, status: Json, conditions: Mapping[str, Json], exit_code: int | None
+) -> bool:
+    """The program ended it, not the node, the cluster, or a person who deleted the copy: such a one counts as
+    failed for a moment, and if it never ran there is nothing that could have failed.
+    """
     disrupted = (conditions.get("DisruptionTarget") or {}).get("status") == "True"
-    return disrupted or status.get("reason") in _NOT_ITS_FAULT
+    if disrupted or meta.get("deletionTimestamp") or status.get("reason") in _NOT_ITS_FAULT:
+        return False
+    return exit_code is not None or status.get("reason") == "DeadlineExceeded"
 
 
 def _words(status: Json, conditions: Mapping[str, Json]) -> tuple[str, str]:

@@ -204,6 +204,7 @@ def ended(code: int, reason: str, **more: Any) -> dict[str, Any]:
         ("Failed", state(state=ended(137, "OOMKilled")), "OOMKilled", "", 137, True),
         ("Succeeded", state(state=ended(0, "Completed")), "", "", 0, False),
         ("Failed", {"reason": "Evicted", "message": "disk"}, "Evicted", "disk", None, False),
+        ("Failed", {}, "", "", None, False),
         ("Failed", {"reason": "DeadlineExceeded", "message": "too long"}, "DeadlineExceeded", "too long", None, True),
         (
             "Failed",
@@ -233,6 +234,13 @@ def test_why_it_does_not_run(  # noqa: PLR0917 - one case a row
     assert (instance.reason, instance.message) == (reason, message)
     assert (instance.exit_code, instance.user_failure) == (exit_code, fault)
     assert instance.phase == phase.lower()
+
+
+def test_a_copy_that_somebody_deletes_did_not_fail_by_itself() -> None:
+    going = pod("p", own="id-a", phase="Failed", status=state(state=ended(143, "Error")))
+    assert read_pod(going).instance.user_failure
+    going["metadata"]["deletionTimestamp"] = T0
+    assert not read_pod(going).instance.user_failure
 
 
 def test_unschedulable_since_and_in_the_schedulers_words() -> None:
