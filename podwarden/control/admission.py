@@ -55,6 +55,8 @@ class Admission:
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((revision, waiter))
         done, _ = await asyncio.wait([waiter], timeout=seconds)
+        if not done:
+            self._waiters.remove((revision, waiter))
         return bool(done)
 
     async def turn(self) -> Turn:

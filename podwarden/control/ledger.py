@@ -114,10 +114,8 @@ class Ledger:
         books = Books(cluster)
         self._books[cluster] = books
         self._listeners[cluster] = listener
-        rows = await self.store.read(lambda unit: unit.workloads.active())
-        for row in rows:
-            if row.cluster == cluster:
-                books.put(row)
+        for row in await self.store.read(lambda unit: unit.workloads.active(cluster)):
+            books.put(row)
         return books
 
     def close_books(self, cluster: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from podwarden.control.link import Link
 from podwarden.control.loop import Turn
 from podwarden.domain.cluster import Cluster
-from podwarden.errors import NotFound, PodWardenError, Refused
+from podwarden.errors import NotFound, PodWardenError
 from podwarden.store import Store, Unit
 
 log = logging.getLogger("podwarden.control")
@@ -81,7 +81,7 @@ class Links:
         try:
             link = self._connect(cluster.name, await self._store.read(read))
             await link.start()
-        except (Refused, PodWardenError) as error:
+        except PodWardenError as error:
             log.warning("cluster %s: %s", cluster.name, error)
             return
         self._links[cluster.name] = link

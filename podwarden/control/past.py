@@ -7,6 +7,9 @@ from datetime import timedelta
 from podwarden.domain.workload import Workload
 from podwarden.store import Store, Unit
 
+MOST = 50_000  # templates, or images with names, that are remembered
+MIX_AFTER = 20  # finished jobs after which the mix of requests is read again
+
 
 class Past:
     """A small cache over the store's history; `learned` is called after each finished job."""
@@ -14,13 +17,19 @@ class Past:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._longest: dict[str, timedelta | None] = {}
+        self._learned = 0
         self.mix: tuple[tuple[int, int, int], ...] = ()
 
     async def refresh(self) -> None:
+        self._learned = 0
         self.mix = await self._store.read(lambda unit: unit.history.mix())
 
     async def know(self, workloads: list[Workload]) -> None:
         """Make `expected` answer for these; one read for all that are new."""
+        if self._learned >= MIX_AFTER:
+            await self.refresh()
+        if len(self._longest) > MOST:
+            self._longest = {}
         new = {template_of(w) for w in workloads if not w.spec.endless} - self._longest.keys()
         if not new:
             return
@@ -35,6 +44,7 @@ class Past:
         return None if workload.spec.endless else self._longest.get(template_of(workload))
 
     def learned(self, workload: Workload, seconds: float) -> None:
+        self._learned += 1
         known = self._longest.get(template_of(workload))
         took = timedelta(seconds=seconds)
         self._longest[template_of(workload)] = max(known, took) if known is not None else took

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from podwarden.control.answers import Gpu, Queued
 from podwarden.control.books import Books
 from podwarden.control.ground import UseCases, allow_look, find
-from podwarden.control.snapshot import merge_known
+from podwarden.control.snapshot import holdings, merge_known
 from podwarden.domain.access import User
 from podwarden.domain.event import Event
 from podwarden.domain.inventory import Holding, Node
@@ -117,11 +117,12 @@ class Queries(UseCases):
         """Every GPU ever seen, by cluster, node and index."""
         allow_look(actor)
         found: list[Gpu] = []
+        now = self._clock.now()
         for name in self._clusters(cluster):
             sight = await self._sight(name)
             simulated = self._links.clusters[name].simulated
             held: dict[str, list[Holding]] = {}
-            for holding in self._snapshot(sight).holdings:
+            for holding in holdings(sight.seen, sight.books, sight.past, now):
                 held.setdefault(holding.device, []).append(holding)
             kept = self._kept(name, sight.books)
             for node in merge_known(sight.seen.nodes, sight.known):

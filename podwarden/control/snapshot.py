@@ -44,7 +44,7 @@ def build(
         cluster=seen.cluster,
         taken_at=seen.taken_at,
         nodes=nodes,
-        holdings=tuple(_own_words(seen, books, past, now)),
+        holdings=tuple(holdings(seen, books, past, now)),
         reserved=tuple(promised),
         claimants=tuple(claimants),
         foreign=seen.foreign,
@@ -226,8 +226,8 @@ def _still_wanted(
             yield replace(base, started=True)
 
 
-def _own_words(seen: Observation, books: Books, past: Past, now: datetime) -> Iterator[Holding]:
-    """Holdings of our own workloads with what only we know: the end, the priority."""
+def holdings(seen: Observation, books: Books, past: Past, now: datetime) -> Iterator[Holding]:
+    """What the cluster shows as held, of our own workloads with what only we know: the end, the priority."""
     for holding in seen.holdings:
         row = books.get(holding.holder.workload) if holding.holder.workload else None
         if row is None:
