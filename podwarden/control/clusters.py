@@ -70,10 +70,10 @@ class Clusters:
         )
 
         def work(entry: Entry) -> tuple[str, ...]:
-            for known in entry.unit.clusters.list():
-                if known.server == server:
-                    raise Conflict(f"{server} is looked after already, as {known.name}.")
             entry.unit.clusters.add(cluster, kubeconfig)
+            for known in entry.unit.clusters.list():
+                if known.server == server and known.name != name:
+                    raise Conflict(f"{server} is looked after already, as {known.name}.")
             entry.unit.lease.lift(fence)
             names = tuple(n for a in found if (n := _take_over(entry, a, seen, name)))
             text = f"Cluster {name} ({server}, {version}) was added by {actor.name}."
@@ -119,8 +119,9 @@ class Clusters:
             rows = _all_of(entry.unit, name)
             waiting = [row.name for row in rows if row.state is State.QUEUED]
             if waiting:
+                many = "1 workload waits" if len(waiting) == 1 else f"{len(waiting)} workloads wait"
                 raise Conflict(
-                    f"{len(waiting)} workloads wait in the queue of {name} and would be lost: "
+                    f"{many} in the queue of {name} and would be lost: "
                     f"delete them first ({', '.join(waiting[:5])})."
                 )
             for row in rows:

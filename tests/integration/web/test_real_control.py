@@ -23,7 +23,7 @@ LIGHT = "name: {name}\nkind: service\nimage: example/web:1\n"
 
 
 async def _probe(text):
-    return "https://127.0.0.1:6443", "v1.37.2"
+    return "https://127.0.0.3:6443", "v1.37.2"
 
 
 class House:
