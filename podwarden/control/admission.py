@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from podwarden import scheduling
-from podwarden.control import hours, snapshot, words
+from podwarden.control import hours, revising, snapshot, words
 from podwarden.control.charges import is_array
 from podwarden.control.desk import Desk
 from podwarden.control.ledger import Entry
@@ -229,6 +229,7 @@ def _admit(entry: Entry, grant: Grant) -> Workload | None:
                 changed_at=now,
                 started_at=None,
                 ended_at=None,
+                facts=revising.with_facts(row, {revising.PODS: row.spec.priority.word}),
             )
         )
         kind = EventKind.ADMITTED

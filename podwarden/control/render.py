@@ -8,7 +8,7 @@ from podwarden.control import revising
 from podwarden.control.target import tasks_that_may_exist
 from podwarden.domain.observation import Observation
 from podwarden.domain.placement import Placement
-from podwarden.domain.workload import Revision, Update, Workload
+from podwarden.domain.workload import Priority, Revision, Update, Workload
 from podwarden.kube.render import Rendered, Strategy, render
 
 
@@ -30,7 +30,13 @@ def render_row(
         strategy=_strategy(row),
         revisions=revisions,
         parallelism=max(tasks, here) if tasks else None,
+        priority=_priority(row),
     )
+
+
+def _priority(row: Workload) -> Priority:
+    made_with = revising.fact(row, revising.PODS)
+    return Priority[made_with.upper()] if made_with else row.spec.priority
 
 
 def _strategy(row: Workload) -> Strategy:

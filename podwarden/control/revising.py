@@ -11,6 +11,7 @@ from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import Revision, Spec, State, Workload
 
 MODE, FROM, UNTIL = "update_mode", "update_from", "update_until"
+PODS = "pods_priority"  # with which its pods were made: another one for the queue does not restart them
 START = 600  # seconds for a start where no health check says otherwise
 SLACK = timedelta(seconds=60)  # for the image and the schedule, beyond the start-up time
 CRASHES = 3  # of the new revision, after which it is not waited for any longer
@@ -34,6 +35,7 @@ def begun(
         MODE: mode,
         FROM: str(row.revision),
         UNTIL: (now + patience(spec)).isoformat(),
+        PODS: spec.priority.word,
     }
     return replace(
         row,
@@ -49,7 +51,8 @@ def begun(
 
 def turned_back(row: Workload, before: Revision, number: int, why: str, now: datetime) -> Workload:
     """The row after an update that did not work: the earlier spec again, as a new revision."""
-    facts = {FROM: "", UNTIL: (now + patience(before.spec)).isoformat()}
+    until = (now + patience(before.spec)).isoformat()
+    facts = {FROM: "", UNTIL: until, PODS: before.spec.priority.word}
     return replace(
         row,
         spec=before.spec,

@@ -12,7 +12,15 @@ from typing import Any
 from podwarden.domain.inventory import Capabilities
 from podwarden.domain.placement import Placement
 from podwarden.domain.units import vram_floor
-from podwarden.domain.workload import HealthCheck, JobSpec, Spec, Volume, VolumeKind, Workload
+from podwarden.domain.workload import (
+    HealthCheck,
+    JobSpec,
+    Priority,
+    Spec,
+    Volume,
+    VolumeKind,
+    Workload,
+)
 from podwarden.errors import Invalid
 from podwarden.kube import claims
 from podwarden.kube.labels import EXTENDED_RESOURCE, NAME, REVISION, WORKLOAD
@@ -42,13 +50,16 @@ def labels_of(workload: Workload) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PodMaker:
-    """claim: name of the claim template, "" without (no GPU, or a cluster that counts them only)."""
+    """claim: name of the claim template, "" without (no GPU, or a cluster that counts them only). priority: of its
+    pods, None = as the spec says.
+    """
 
     workload: Workload
     placement: Placement
     capabilities: Capabilities
     storages: Mapping[str, StorageSource]
     claim: str = ""
+    priority: Priority | None = None
 
     @property
     def spec(self) -> Spec:
@@ -68,7 +79,7 @@ class PodMaker:
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": GRACE,
-            "priorityClassName": priority_class(spec.priority.word),
+            "priorityClassName": priority_class((self.priority or spec.priority).word),
             "tolerations": list(self._tolerations()),
             "containers": [self._container()],
         }

@@ -321,3 +321,15 @@ async def test_the_double_refuses_an_older_fence():
     await double.raise_fence(3)
     with pytest.raises(Exception, match="below"):
         await double.scale("w", 0, 2)
+
+
+async def test_what_its_pods_were_made_with_is_noted_at_admission(house):
+    await house.workloads.submit(ANN, service("first", 24))
+    await house.workloads.submit(ANN, service("second", 24))
+    await house.workloads.set_priority(ANN, "second", priority=Priority.HIGH)
+    await house.workloads.stop(ANN, "first")
+    row = await house.reaches("second", State.RUNNING)
+    assert dict(row.facts)["pods_priority"] == "high"
+    await house.workloads.set_priority(ANN, "second", priority=Priority.LOW)
+    assert dict((await house.row("second")).facts)["pods_priority"] == "high"
+    assert len([c for c in house.cluster.told("apply") if c[1] == row.id]) == 1
