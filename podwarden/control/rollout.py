@@ -233,6 +233,8 @@ class Rollout:
             await self._tell_changed(row, now.why)
         if now.do is Do.APPLY:
             await self._apply(row, seen)
+            if now.why:  # whoever set it otherwise may do so again: no race of writes
+                self._pause(row.id, Do.APPLY)
         elif now.do is Do.SCALE_DOWN:
             await self._desk.link.scale(row.id, 0, self._desk.fence())
             self._given[row.id] = Target(row.revision, None, running=False)

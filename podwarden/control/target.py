@@ -128,11 +128,21 @@ def _running(
         return Step(Do.APPLY)
     if presence.revision != row.revision:
         return nothing  # given, not yet seen
-    changed = presence.edited or _set_otherwise(row, presence) if settled or given is None else ""
-    if changed or presence.edited:
-        return Step(Do.APPLY, changed or presence.edited)
+    changed = _changed(row, presence) if settled or given is None else presence.edited
+    if changed:
+        return Step(Do.APPLY, changed)
     more = presence.desired < tasks_that_may_exist(row, instances)
     return Step(Do.GROW) if more else nothing
+
+
+def _changed(row: Workload, presence: Presence) -> str:
+    """What is not as wanted, in words; "" when all is."""
+    if presence.edited:
+        return presence.edited
+    if presence.missing:
+        gone = ", ".join(f"{kind} {name}" for kind, name in presence.missing)
+        return f"{gone} was deleted"
+    return _set_otherwise(row, presence)
 
 
 def _set_otherwise(row: Workload, presence: Presence) -> str:
@@ -169,6 +179,8 @@ def _differs(row: Workload, given: Target) -> bool:
 def as_wanted(row: Workload, presence: Presence | None) -> bool:
     """The cluster shows what the row says."""
     presence = main_part(presence)
-    if presence is None or presence.revision != row.revision or presence.edited:
+    if presence is None or presence.revision != row.revision:
+        return False
+    if presence.edited or presence.missing:
         return False
     return row.kind is Kind.JOB or presence.desired == row.spec.replicas

@@ -58,6 +58,7 @@ class Presence:
 
     desired: replicas or parallelism in the cluster. suspended: a job held back. succeeded/failed: counts
     of a job's tasks; complete/failed_why: the job's final word. edited: fields changed behind PodWarden's back.
+    missing: (kind, name) of objects that belong to it and are not there (any more).
     """
 
     workload: str
@@ -71,6 +72,7 @@ class Presence:
     complete: bool = False
     failed_why: str = ""
     edited: str = ""
+    missing: tuple[tuple[str, str], ...] = ()
     address: str = ""
     lan: tuple[LanPort, ...] = ()
     generation: int = 0

@@ -11,6 +11,9 @@ NAME = "podwarden.io/name"
 REVISION = "podwarden.io/revision"
 VOLUME = "podwarden.io/volume"
 FENCE = "podwarden.io/fence"  # annotation
+PARTS = (
+    "podwarden.io/parts"  # annotation of the main object: everything that belongs to the workload
+)
 HOLD = "podwarden.io/hold"  # device taint of a reservation; its value is the workload
 GATE = "podwarden.io/room"  # scheduling gate of an array's pods
 

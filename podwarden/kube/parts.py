@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from podwarden.kube.labels import MANAGER, NAME, NAMESPACE, REVISION, VOLUME, WORKLOAD
+from podwarden.kube.labels import MANAGER, NAME, NAMESPACE, PARTS, REVISION, VOLUME, WORKLOAD
 
 Json = Mapping[str, Any]
 
@@ -49,6 +49,9 @@ class PartFacts:
     complete: bool = False
     failed_why: str = ""
     edited: str = ""
+    whole: frozenset[tuple[str, str]] = (
+        frozenset()
+    )  # what belongs to it, as its main object lists it
     ingress: str = ""
     ports: tuple[ServicePort, ...] = ()
     generation: int = 0
@@ -71,6 +74,7 @@ def read_part(kind: str, obj: Json) -> PartFacts | None:
         workload_name=labels.get(NAME, meta["name"]),
         revision=int(revision) if revision.isdecimal() else 0,
         edited=_edited(kind, meta),
+        whole=_whole((meta.get("annotations") or {}).get(PARTS, "")),
         generation=meta.get("generation") or 0,
         deleting=bool(meta.get("deletionTimestamp")),
     )
@@ -139,10 +143,20 @@ def _ports(spec: Json) -> tuple[ServicePort, ...]:
 
 
 _READERS = {"Deployment": _deployment, "Job": _job, "Service": _service}
-_CONTROLLERS = (
+CONTROLLERS = (
     MANAGER, "kube-controller-manager", "k3s", "kube-scheduler", "kubelet", "service-lb-controller", "kwok",
     "cloud-controller-manager", "Go-http-client", "podwarden-engine",
 )  # fmt: skip
+
+
+def parts_text(parts: Iterable[tuple[str, str]]) -> str:
+    """(kind, name) of everything that belongs to a workload, as its main object carries it."""
+    return " ".join(f"{kind}/{name}" for kind, name in sorted(parts))
+
+
+def _whole(text: str) -> frozenset[tuple[str, str]]:
+    pairs = (word.partition("/") for word in text.split())
+    return frozenset((kind, name) for kind, _, name in pairs if name)
 
 
 def _edited(kind: str, meta: Json) -> str:
@@ -152,7 +166,7 @@ def _edited(kind: str, meta: Json) -> str:
     found = set()
     for entry in meta.get("managedFields") or ():
         manager = entry.get("manager", "")
-        if manager in _CONTROLLERS or entry.get("subresource") not in (None, "", "scale"):
+        if manager in CONTROLLERS or entry.get("subresource") not in (None, "", "scale"):
             continue
         spec = (entry.get("fieldsV1") or {}).get("f:spec")
         for leaf in _leaves(spec or {}, "spec"):

@@ -33,6 +33,7 @@ def presence_of(workload: str, parts: Sequence[PartFacts], lan_address: str) -> 
         complete=main.complete,
         failed_why=main.failed_why,
         edited=main.edited,
+        missing=_missing(main, parts),
         address=f"http://{_bracketed(lan[0].host)}:{lan[0].number}" if lan else "",
         lan=lan,
         generation=main.generation,
@@ -40,6 +41,10 @@ def presence_of(workload: str, parts: Sequence[PartFacts], lan_address: str) -> 
         updated_ready=main.updated_ready,
         deleting=main.deleting,
     )
+
+
+def _missing(main: PartFacts, parts: Sequence[PartFacts]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(main.whole - {(part.kind, part.name) for part in parts}))
 
 
 def _lan(parts: Sequence[PartFacts], lan_address: str) -> tuple[LanPort, ...]:

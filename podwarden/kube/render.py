@@ -21,20 +21,12 @@ from typing import Any
 
 from podwarden.domain.inventory import Capabilities
 from podwarden.domain.placement import Placement
-from podwarden.domain.workload import (
-    Expose,
-    JobSpec,
-    Port,
-    Priority,
-    Revision,
-    Spec,
-    VolumeKind,
-    Workload,
-)
+from podwarden.domain.workload import Expose, JobSpec, Port, Revision, Spec, VolumeKind, Workload
 from podwarden.errors import Invalid
 from podwarden.kube import claims
 from podwarden.kube.gates import FIRST
-from podwarden.kube.labels import GATE, NAMESPACE, REVISION, VOLUME, WORKLOAD
+from podwarden.kube.labels import GATE, NAMESPACE, PARTS, REVISION, VOLUME, WORKLOAD
+from podwarden.kube.parts import parts_text
 from podwarden.kube.record import (
     OWNER,
     PLACEMENT,
@@ -113,10 +105,9 @@ def render(
     revisions: Sequence[Revision] = (),
     parallelism: int | None = None,
     storages: Mapping[str, StorageSource] | None = None,
-    priority: Priority | None = None,
 ) -> Rendered:
     """secrets: value by name of the secret. parallelism: how many pods of an array may exist, None = by the
-    placement. revisions: the history for the record. priority: of its pods, None = as the spec says.
+    placement. revisions: the history for the record.
 
     Invalid when a secret or storage that the spec names is not given.
     """
@@ -127,7 +118,6 @@ def render(
         capabilities,
         storages or {},
         claim=template["metadata"]["name"] if template else "",
-        priority=priority,
     )
     record = record_text(workload, revisions)
     inline = fits_inline(record)
@@ -141,9 +131,11 @@ def render(
         objects.append(_job(maker, parallelism))
     if inline:
         objects[-1]["metadata"]["annotations"][RECORD] = record
+    whole = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
+    objects[-1]["metadata"]["annotations"][PARTS] = parts_text(whole)
     prune = Prune(
         selector=f"{WORKLOAD}={workload.id}",
-        keep=frozenset((obj["kind"], obj["metadata"]["name"]) for obj in objects),
+        keep=frozenset(whole),
         revision=workload.revision,
     )
     return Rendered(workload.id, tuple(objects), prune)

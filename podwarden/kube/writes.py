@@ -19,9 +19,9 @@ from podwarden.kube.fencing import TRIES, stamped
 from podwarden.kube.gates import opening
 from podwarden.kube.holds import hold_object, read_hold
 from podwarden.kube.index import Index
-from podwarden.kube.kinds import Kind
-from podwarden.kube.labels import FENCE, NAMESPACE, PREFIX, REVISION, WORKLOAD
-from podwarden.kube.parts import PartFacts
+from podwarden.kube.kinds import Kind, path_of
+from podwarden.kube.labels import FENCE, MANAGER, NAMESPACE, PREFIX, REVISION, WORKLOAD
+from podwarden.kube.parts import CONTROLLERS, PartFacts
 from podwarden.kube.render import Rendered
 
 T = TypeVar("T")
@@ -69,9 +69,38 @@ class Writer:
         names = {(obj["kind"], obj["metadata"]["name"]) for obj in (*before, last)}
         self._written[rendered.workload] |= names
         await _side_by_side(self._client.apply(obj) for obj in before)
+        if self._edited(rendered.workload):
+            await self._take_back(last)
         await self._client.apply(last)
         await self._prune(rendered, fence)
         self._written[rendered.workload] = names
+
+    def _edited(self, workload: str) -> bool:
+        return any(part.edited for part in self._index.parts_of(workload))
+
+    async def _take_back(self, obj: Json) -> None:
+        """What somebody else set in it goes. An apply alone takes back only the fields that it names: an added
+        container, a pause, and the other's claim to a field would stay for good.
+        """
+        path = path_of(obj)
+        for attempt in range(TRIES):
+            try:
+                live = await self._client.get(path)
+                await self._client.request(
+                    "PUT",
+                    path,
+                    f"take back {path}",
+                    params={"fieldManager": MANAGER},
+                    body=_as_rendered(live, obj),
+                )
+            except NotFound:
+                return
+            except Conflict:
+                if attempt == TRIES - 1:
+                    raise
+                await self._sleep(0.05 * 2**attempt)
+            else:
+                return
 
     async def _prune(self, rendered: Rendered, fence: int) -> None:
         found = await self._parts(rendered.workload, _REMOVED)
@@ -264,6 +293,31 @@ class Writer:
 def _meta(part: PartFacts) -> Mapping[str, Any]:
     gone = {"deletionTimestamp": "set"} if part.deleting else {}
     return {"name": part.name, "labels": {REVISION: str(part.revision)}, **gone}
+
+
+def _as_rendered(live: Json, obj: Json) -> Json:
+    """The live object with the rendered wish, owned by nobody but the cluster's own controllers. What a job wishes
+    cannot change once it started: there only the claims of others go.
+    """
+    meta = live["metadata"]
+    annotations = {**(meta.get("annotations") or {}), **obj["metadata"]["annotations"]}
+    labels = {**(meta.get("labels") or {}), **obj["metadata"]["labels"]}
+    ours = [
+        entry
+        for entry in meta.get("managedFields") or ()
+        if entry.get("manager") in CONTROLLERS or entry.get("subresource") == "status"
+    ]
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": {
+            **meta,
+            "annotations": annotations,
+            "labels": labels,
+            "managedFields": ours or [{}],  # an empty list would leave them as they are
+        },
+        "spec": live["spec"] if obj["kind"] == kinds.JOB.name else obj["spec"],
+    }
 
 
 def _gated(pod: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from house import ADMIN, ANN, BOB, eventually, job, service
 
+from podwarden.control.made import Offer
 from podwarden.domain.workload import Desire, Expose, Port, State, Volume, VolumeKind
 from podwarden.errors import Conflict, Invalid, NotFound, PodWardenError, Refused, Unavailable
 
@@ -151,7 +152,7 @@ async def test_what_is_being_deleted_takes_no_update(house):
     deleting = replace(row, desire=Desire.DELETE)
     with pytest.raises(Conflict) as told:
         await house.workloads._revise_once(
-            ANN, deleting, replace(row.spec, image="a/b:2"),
+            ANN, deleting, Offer(replace(row.spec, image="a/b:2")),
             recreate=False, dry_run=True, note="", kind=None,
         )  # fmt: skip
     assert told.value.code == "STATE_FORBIDS"
@@ -177,3 +178,16 @@ async def test_orders_of_every_kind_at_once_leave_one_truth(house):
     assert all(isinstance(failure, PodWardenError) for failure in failures), failures
     await _gone(house, "web")
     await eventually(lambda: not house.cluster.observe().presences, "nothing is left")
+
+
+async def test_somebody_who_insists_is_not_raced(house):
+    """Another program that sets a field again and again, as autoscalers do."""
+    await house.workloads.submit(ANN, service())
+    row = await house.reaches("web", State.RUNNING)
+    before = len(house.cluster.told("apply"))
+    for _ in range(60):
+        house.cluster.set_presence(row.id, edited="spec.replicas by scaler")
+        await asyncio.sleep(0.01)
+    await eventually(lambda: len(house.cluster.told("apply")) > before, "it is set back")
+    assert len(house.cluster.told("apply")) - before <= 2
+    assert "changed-outside" in await house.kinds("web")

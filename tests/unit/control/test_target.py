@@ -59,6 +59,20 @@ def test_edits_behind_our_back_are_taken_back():
     assert (scaled.do, scaled.why) == (Do.APPLY, "its copies were set from 1 to 3")
 
 
+def test_a_part_that_was_deleted_behind_our_back_is_made_again():
+    running = row()
+    torn = presence(missing=(("Service", "web"),))
+    told = step(running, torn, (), wanted(running), NOW, settled=True)
+    assert (told.do, told.why) == (Do.APPLY, "Service web was deleted")
+    assert do(running, torn) is Do.APPLY  # a new leader finds it so
+    assert not as_wanted(running, torn)
+
+
+def test_a_part_that_the_watch_has_not_shown_yet_is_not_given_twice():
+    running = row(state=State.STARTING)
+    assert do(running, presence(missing=(("Service", "web"),)), given=wanted(running)) is Do.NOTHING
+
+
 def test_our_own_scaling_up_is_not_taken_for_an_edit():
     running = row(state=State.STARTING)
     assert do(running, presence(desired=0), given=wanted(running)) is Do.NOTHING
