@@ -20,15 +20,19 @@ from podwarden.control.ledger import Ledger
 from podwarden.control.link import Link
 from podwarden.control.links import Connect, Links
 from podwarden.control.loop import Loop
+from podwarden.control.reach import NfsServers
 from podwarden.control.render import render_row
 from podwarden.control.rollout import Renderer
 from podwarden.control.room import Room
+from podwarden.control.secrets import Login, Secrets
+from podwarden.control.storage import Storages
 from podwarden.control.tidying import Tidying
 from podwarden.control.workloads import Workloads
 from podwarden.errors import Conflict
 from podwarden.kube import connect as kubeconfig
 from podwarden.kube.link import Link as KubeLink
 from podwarden.kube.link import probe as look_at
+from podwarden.kube.registry import check_login
 from podwarden.settings import Settings
 from podwarden.store import Store
 
@@ -83,12 +87,14 @@ def build(
     connect: Connect | None = None,
     probe: Probe | None = None,
     render: Renderer = render_row,
+    servers: NfsServers | None = None,
+    registry_login: Login = check_login,
     holder: str = "",
 ) -> App:
     """Opens the store (SetupFailed, in a sentence) and ties everything together; nothing runs yet.
 
-    connect, probe, render: how a cluster is reached and spoken to (tests bring their own). holder: this process
-    among those that may lead.
+    connect, probe, render: how a cluster is reached and spoken to (tests bring their own). servers, registry_login: how
+    NFS servers and registries are looked for. holder: this process among those that may lead.
     """
     clock = clock or SystemClock()
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,11 +116,14 @@ def build(
     connections = Loop("connections", links.turn, clock)
     tidying = Loop("tidying", Tidying(store, leader, clock).turn, clock)
     ledger.clusters_changed = connections.hint
+    servers = servers or NfsServers(clock)
     workloads = Workloads(ledger, links, leader, clock)
     controller = Controller(
         workloads,
         Clusters(ledger, links, workloads, clock, probe=probe or _probe),
         Access(ledger),
+        Storages(ledger, workloads, clock, servers),
+        Secrets(ledger, registry_login),
         feed,
         catalogue,
         leader,

@@ -16,6 +16,8 @@ COMMANDS = {
     "token": "access",
     "user": "access",
     "cluster": "clusters",
+    "storage": "storage",
+    "secret": "secret",
     "template": "templates",
     "deploy": "deploy",
     "plan": "deploy",

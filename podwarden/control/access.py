@@ -1,4 +1,4 @@
-"""Who may come in, with what: logins, tokens, users, secrets."""
+"""Who may come in, with what: logins, tokens, users."""
 
 from __future__ import annotations
 
@@ -119,23 +119,6 @@ class Access:
             entry.tell(f"user/{name}", EventKind.ACCESS, text, actor=actor.name)
 
         await self._ledger.write(work)
-
-    async def set_secret(self, actor: User, name: str, value: str) -> None:
-        """Members add secrets and change their own; admins change all."""
-        if actor.role is Role.VIEWER:
-            raise Forbidden("Viewers may look at everything and change nothing.")
-
-        def work(entry: Entry) -> None:
-            owner = {s.name: s.owner for s in entry.unit.secrets.list()}.get(name, actor.name)
-            if actor.role is not Role.ADMIN and owner != actor.name:
-                raise Forbidden(f"The secret {name} belongs to {owner}.")
-            entry.unit.secrets.set(name, value, actor.name)
-
-        await self._ledger.write(work)
-
-    async def secret_names(self, actor: User) -> tuple[str, ...]:
-        allow_look(actor)
-        return await self._ledger.store.read(lambda unit: unit.secrets.names())
 
 
 def _is_admin(user: User) -> bool:

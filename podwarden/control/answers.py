@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from podwarden.domain.cluster import Cluster
 from podwarden.domain.inventory import Device, Holding
 from podwarden.domain.placement import Placement, Verdict
 from podwarden.domain.reason import Reason
+from podwarden.domain.storage import Storage
 from podwarden.domain.workload import Workload
 
 
@@ -62,6 +64,25 @@ class Adoption:
 
     cluster: Cluster
     taken_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StorageView:
+    """used_by: names of the workloads that refer to it."""
+
+    storage: Storage
+    used_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SecretView:
+    """What may be shown of a secret. registry: the host that it is a login of, "" for any other value."""
+
+    name: str
+    owner: str
+    changed_at: datetime
+    registry: str = ""
+    used_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from podwarden.control.answers import Status
 from podwarden.control.clusters import Clusters
 from podwarden.control.feed import Feed
 from podwarden.control.leader import Leader
+from podwarden.control.secrets import Secrets
+from podwarden.control.storage import Storages
 from podwarden.control.workloads import Workloads
 from podwarden.store import Store
 
@@ -19,6 +21,8 @@ class Controller:
     workloads: Workloads
     clusters: Clusters
     access: Access
+    storage: Storages
+    secrets: Secrets
     feed: Feed
     catalogue: Catalogue
     leader: Leader

@@ -18,7 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from podwarden.errors import PodWardenError, Problem, shorten
 from podwarden.web import guard, problems
-from podwarden.web.api import access, clusters, feed, templates, workloads
+from podwarden.web.api import access, clusters, feed, secrets, storage, templates, workloads
 from podwarden.web.api.context import Context
 from podwarden.web.face import Controller
 from podwarden.web.login import Logins
@@ -29,7 +29,7 @@ from podwarden.web.streams import Streams
 from podwarden.web.throttle import Throttle
 
 STATIC = Path(__file__).parent / "static"
-SECRET_FIELDS = frozenset({"password", "kubeconfig", "token"})
+SECRET_FIELDS = frozenset({"password", "kubeconfig", "token", "value"})
 
 
 def create_app(controller: Controller, settings: WebSettings | None = None) -> FastAPI:
@@ -59,7 +59,7 @@ def create_app(controller: Controller, settings: WebSettings | None = None) -> F
         version=app.version,
     )
     api = APIRouter(prefix="/api/v1")
-    for part in (access, clusters, templates, workloads, feed):
+    for part in (access, clusters, storage, secrets, templates, workloads, feed):
         api.include_router(part.router)
     app.include_router(api)
     app.add_api_route(

@@ -17,7 +17,9 @@ from podwarden.control.answers import (
     ClusterView,
     Gpu,
     Queued,
+    SecretView,
     Status,
+    StorageView,
     Submitted,
     Updated,
 )
@@ -162,6 +164,33 @@ class Access(Protocol):
     async def set_password(self, actor: User, name: str, password: str) -> None: ...
 
 
+class Storages(Protocol):
+    async def add(
+        self,
+        actor: User,
+        name: str,
+        *,
+        nfs: str = "",
+        host: str = "",
+        cluster: str = "",
+        check: bool = True,
+    ) -> StorageView: ...
+
+    async def list(self, actor: User) -> tuple[StorageView, ...]: ...
+
+    async def remove(self, actor: User, name: str) -> None: ...
+
+
+class Secrets(Protocol):
+    async def set(
+        self, actor: User, name: str, value: str, *, registry: str = "", user: str = ""
+    ) -> SecretView: ...
+
+    async def list(self, actor: User) -> tuple[SecretView, ...]: ...
+
+    async def delete(self, actor: User, name: str) -> None: ...
+
+
 class Subscription(Protocol):
     @property
     def closed(self) -> bool:
@@ -188,6 +217,12 @@ class Controller(Protocol):
 
     @property
     def access(self) -> Access: ...
+
+    @property
+    def storage(self) -> Storages: ...
+
+    @property
+    def secrets(self) -> Secrets: ...
 
     @property
     def feed(self) -> Feed: ...

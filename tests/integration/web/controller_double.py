@@ -15,7 +15,9 @@ from podwarden.control.answers import (
     ClusterView,
     Gpu,
     Queued,
+    SecretView,
     Status,
+    StorageView,
     Submitted,
     Updated,
 )
@@ -26,6 +28,7 @@ from podwarden.domain.event import Event, EventKind
 from podwarden.domain.inventory import DEVICE_SHARES, Device, Holder, Holding, Node
 from podwarden.domain.placement import Placement, Slot, Snapshot, Verdict
 from podwarden.domain.reason import Code, Note, Reason
+from podwarden.domain.storage import Storage
 from podwarden.domain.units import promisable
 from podwarden.domain.workload import Desire, Revision, State, Workload
 from podwarden.errors import Conflict, Forbidden, NotFound, Unauthenticated
@@ -380,12 +383,60 @@ class Access:
         self.passwords[name] = password
 
 
+class Storages:
+    def __init__(self) -> None:
+        self.views: dict[str, StorageView] = {}
+
+    async def list(self, actor):
+        return tuple(self.views.values())
+
+    async def add(self, actor, name, *, nfs="", host="", cluster="", check=True):
+        if actor.role is not Role.ADMIN:
+            raise Forbidden("Only admins may add a storage.")
+        at, _, path = (nfs or host).partition(":")
+        place = {"server": at} if nfs else {"node": at, "cluster": cluster or "home"}
+        noun = Storage(name, path, now(), actor.name, checked=check, **place)
+        self.views[name] = StorageView(noun)
+        return self.views[name]
+
+    async def remove(self, actor, name):
+        view = self.views.get(name)
+        if view is None:
+            raise NotFound(f"There is no storage named {name}.")
+        if view.used_by:
+            raise Conflict(
+                f"The storage {name} is used by {view.used_by[0]}.", code="STORAGE_IN_USE"
+            )
+        del self.views[name]
+
+
+class Secrets:
+    def __init__(self) -> None:
+        self.views: dict[str, SecretView] = {}
+        self.values: dict[str, str] = {}
+
+    async def list(self, actor):
+        return tuple(self.views.values())
+
+    async def set(self, actor, name, value, *, registry="", user=""):
+        used = self.views[name].used_by if name in self.views else ()
+        self.values[name] = value
+        self.views[name] = SecretView(name, actor.name, now(), registry, used)
+        return self.views[name]
+
+    async def delete(self, actor, name):
+        if self.views.pop(name, None) is None:
+            raise NotFound(f"There is no secret named {name}.")
+
+
 class ControllerDouble:
     def __init__(self) -> None:
         self.feed = Feed()
         self.workloads = Workloads(self.feed)
         self.clusters = Clusters()
         self.access = Access()
+        self.storage = Storages()
+        self.secrets = Secrets()
         self.catalogue = catalog.load()
 
     async def status(self) -> Status:
