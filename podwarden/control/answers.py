@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from podwarden.domain.cluster import Cluster
@@ -14,6 +14,16 @@ from podwarden.domain.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """A secret that PodWarden made for a workload, by its template's parameter. value: shown this once."""
+
+    name: str
+    parameter: str
+    title: str
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Submitted:
     """refusal set: nothing was stored. workload None: a dry run."""
 
@@ -21,6 +31,7 @@ class Submitted:
     verdict: Verdict | None = None
     placement: Placement | None = None
     refusal: Reason | None = None
+    made: tuple[Made, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +41,7 @@ class Updated:
     workload: Workload
     how: str
     text: str
+    made: tuple[Made, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from podwarden.control import made
 from podwarden.control.desk import Desk
 from podwarden.control.gates import Gates
 from podwarden.control.ledger import Entry
@@ -281,6 +282,8 @@ class Rollout:
             kept = any(volume.size_mib for volume in row.spec.volumes) and row.keep_volumes
             what = " Its volumes are kept." if kept else ""
             entry.note(row, EventKind.DELETED, f"{row.name} is gone from the cluster.{what}")
+            if not row.keep_volumes:
+                made.forget(entry.unit, row)
             entry.forget(row)
 
         await self._desk.ledger.write(work, fence=self._desk.fence())

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from podwarden import scheduling
-from podwarden.control import revising, wares, words
-from podwarden.control.answers import Updated
+from podwarden import catalog, scheduling
+from podwarden.control import made, revising, wares, words
+from podwarden.control.answers import Made, Updated
 from podwarden.control.ground import Sight, UseCases, allow, find
 from podwarden.control.ledger import Entry
+from podwarden.control.made import Offer
 from podwarden.control.snapshot import claimant
 from podwarden.domain.access import Role, User
 from podwarden.domain.event import EventKind
@@ -55,15 +57,17 @@ class Updates(UseCases):
         *,
         recreate: bool = False,
         dry_run: bool = False,
+        generated: Sequence[catalog.Generated] = (),
     ) -> Updated:
         """A new revision. Without room for a second copy it needs `recreate`: Conflict UPDATE_NEEDS_DOWNTIME.
 
         Invalid: a field that cannot change. Conflict: a job that was started, a port that is taken. Refused: it can
-        never run.
+        never run. generated: secrets that its template has made; those it has are kept.
         """
         row = await self._ledger.store.read(lambda unit: find(unit, ref, cluster))
+        offer = Offer(spec, tuple(generated))
         return await self._revise(
-            actor, row, spec, recreate=recreate, dry_run=dry_run, note="", kind=EventKind.UPDATED
+            actor, row, offer, recreate=recreate, dry_run=dry_run, note="", kind=EventKind.UPDATED
         )
 
     async def rollback(
@@ -89,7 +93,7 @@ class Updates(UseCases):
         return await self._revise(
             actor,
             row,
-            replace(before.spec, priority=row.spec.priority),
+            Offer(replace(before.spec, priority=row.spec.priority)),
             recreate=recreate,
             dry_run=dry_run,
             note=f"back to revision {number}",
@@ -100,7 +104,7 @@ class Updates(UseCases):
         self,
         actor: User,
         row: Workload,
-        spec: Spec,
+        offer: Offer,
         *,
         recreate: bool,
         dry_run: bool,
@@ -114,7 +118,7 @@ class Updates(UseCases):
         while True:
             try:
                 return await self._revise_once(
-                    actor, row, spec, recreate=recreate, dry_run=dry_run, note=note, kind=kind
+                    actor, row, offer, recreate=recreate, dry_run=dry_run, note=note, kind=kind
                 )
             except Conflict as conflict:
                 tries -= 1
@@ -129,7 +133,7 @@ class Updates(UseCases):
         self,
         actor: User,
         row: Workload,
-        spec: Spec,
+        offer: Offer,
         *,
         recreate: bool,
         dry_run: bool,
@@ -137,6 +141,8 @@ class Updates(UseCases):
         kind: EventKind,
     ) -> Updated:
         allow(actor, row)
+        offer = made.kept(offer, row.spec)
+        spec = offer.spec
         if spec.devices and actor.role is not Role.ADMIN:
             raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
         spec = replace(spec, cluster=row.cluster)
@@ -145,14 +151,17 @@ class Updates(UseCases):
             raise Conflict(f"{row.name} is being deleted.", code="STATE_FORBIDS")
         await self._check_fits(replace(row, spec=spec))
         asked = spec
-        spec = await self._ledger.store.read(lambda unit: wares.check(unit, row, asked))
+        spec = await self._ledger.store.read(
+            lambda unit: wares.check(unit, row, asked, coming=offer.coming)
+        )
         way = await self._way(row, spec, recreate=recreate)
         if dry_run or way.how == "nothing":
             return Updated(row, way.how, way.text)
-        stored = await self._ledger.write(
-            lambda entry: _commit(entry, row, spec, way, actor=actor.name, note=note, kind=kind)
+        offer = replace(offer, spec=spec)
+        stored, secrets_made = await self._ledger.write(
+            lambda entry: _commit(entry, row, offer, way, actor=actor.name, note=note, kind=kind)
         )
-        return Updated(stored, way.how, way.text)
+        return Updated(stored, way.how, way.text, secrets_made)
 
     async def _check_fits(self, row: Workload) -> None:
         """Refused, with the reason's code: as at a submit, what can never run is not stored."""
@@ -284,28 +293,29 @@ def _by_id(key: str, unit: Unit) -> Workload:
 def _commit(
     entry: Entry,
     row: Workload,
-    spec: Spec,
+    offer: Offer,
     way: Way,
     *,
     actor: str,
     note: str,
     kind: EventKind,
-) -> Workload:
+) -> tuple[Workload, tuple[Made, ...]]:
     """Conflict STALE: somebody changed it since the way was chosen."""
-    number = row.revision + 1
-    if wares.check(entry.unit, row, spec) != spec:
+    number, spec = row.revision + 1, offer.spec
+    if wares.check(entry.unit, row, spec, coming=offer.coming) != spec:
         raise _stale(row)  # a port was taken since the way was chosen
     if way.how == "replace":
         new = replace(row, spec=spec, revision=number, changed_at=entry.now)
     else:
         new = revising.begun(row, spec, way.placement, mode=way.how, number=number, now=entry.now)
+    secrets_made = made.make(entry.unit, row.name, row.owner, offer.generated)
     saved = entry.save(new)
     if saved is None:
         raise _stale(row)
     entry.unit.workloads.add_revision(Revision(row.id, number, spec, entry.now, actor, note))
     said = f"Revision {number}{f' ({note})' if note else ''}: {way.text}"
     entry.note(saved, kind, said, actor=actor)
-    return saved
+    return saved, secrets_made
 
 
 def _stale(row: Workload) -> Conflict:

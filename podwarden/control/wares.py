@@ -6,7 +6,7 @@ get it; and before it, for a preview.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from podwarden.domain.workload import (
@@ -27,13 +27,13 @@ PAGE = 1000
 _RESTING = frozenset({State.STOPPED, State.FAILED})
 
 
-def check(unit: Unit, row: Workload, spec: Spec) -> Spec:
+def check(unit: Unit, row: Workload, spec: Spec, *, coming: Collection[str] = ()) -> Spec:
     """The spec as it may be stored for this workload: a port of a template that somebody else has on the local
-    network stays inside the cluster, since nobody typed it.
+    network stays inside the cluster, since nobody typed it. coming: secrets that will be made with it.
 
     Conflict PORT_TAKEN names the holder of one that was typed; Invalid: unknown secrets and storages.
     """
-    _check_known(unit, spec)
+    _check_known(unit, spec, coming)
     asked = [port for port in spec.ports if port.expose is Expose.LAN]
     if not asked:
         return spec
@@ -104,8 +104,9 @@ def _taken(port: int, taken: Mapping[int, str]) -> Conflict:
     )
 
 
-def _check_known(unit: Unit, spec: Spec) -> None:
+def _check_known(unit: Unit, spec: Spec, coming: Collection[str]) -> None:
     known = set(unit.secrets.names()) if spec.secrets or spec.image_pull_secret else set()
+    known.update(coming)
     problems = [
         Problem(f"secrets.{variable}", name, "the name of a stored secret")
         for variable, name in spec.secrets

@@ -1,67 +1,24 @@
-"""Orders: submit, stop, start, delete, priority. Each is one transaction and a hint; the loops do the rest."""
+"""Orders: stop, start, delete, priority. Each is one transaction and a hint; the loops do the rest."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import replace
 
-from podwarden import scheduling
-from podwarden.control import wares
-from podwarden.control.answers import Submitted
-from podwarden.control.ground import Sight, allow, allow_new, find
+from podwarden.control import made, wares
+from podwarden.control.deploying import Deploying
+from podwarden.control.ground import allow, find
 from podwarden.control.ledger import Entry
 from podwarden.control.queries import Queries
-from podwarden.control.snapshot import new_claimant
 from podwarden.control.updates import Updates
-from podwarden.domain.access import Role, User
+from podwarden.domain.access import User
 from podwarden.domain.event import EventKind
-from podwarden.domain.workload import (
-    ENDED,
-    HOLDING,
-    Desire,
-    Priority,
-    Revision,
-    Spec,
-    State,
-    Workload,
-)
-from podwarden.errors import Conflict, Forbidden, NotFound
-from podwarden.store import Unit
-
-ANSWER_WITHIN = 0.25  # seconds that a submit waits for the plan's word
-SHORT_QUEUE = 50  # waiting workloads up to which it waits at all
+from podwarden.domain.workload import ENDED, HOLDING, Desire, Priority, State, Workload
+from podwarden.errors import Conflict
 
 
-class Workloads(Updates, Queries):
-    """All use cases about workloads; see `Queries` and `Updates` too."""
-
-    async def submit(
-        self,
-        actor: User,
-        spec: Spec,
-        *,
-        dry_run: bool = False,
-        idempotency: tuple[str, str] | None = None,
-    ) -> Submitted:
-        """Accepts a workload into the queue, or says why it can never run; then nothing is stored.
-
-        dry_run: the same code up to the commit. idempotency: (key, hash of the body); the same twice is
-        answered alike. Invalid; Forbidden; Conflict: the name or a port is taken.
-        """
-        allow_new(actor)
-        _allow_devices(actor, spec)
-        cluster = self._cluster_for(spec.cluster)
-        row = self._new_row(actor, replace(spec, cluster=cluster))
-        sight = await self._sight(cluster)
-        await sight.past.know([row])
-        refusal = self._refusal(row, sight)
-        if refusal is not None:
-            return Submitted(refusal=refusal)
-        if dry_run:
-            return await self._preview(row, sight)
-        stored = await self._ledger.write(lambda entry: _store(entry, row, actor, idempotency))
-        return await self._answer(stored)
+class Workloads(Deploying, Updates, Queries):
+    """All use cases about workloads; see `Deploying`, `Updates` and `Queries` too."""
 
     async def stop(self, actor: User, ref: str, cluster: str = "") -> Workload:
         """Ends it and keeps it: its volumes, its revisions, its place in lists. Conflict: it has ended."""
@@ -134,6 +91,8 @@ class Workloads(Updates, Queries):
             saved = _saved(entry, new)
             if row.state is State.QUEUED and row.placement is None and not row.applied_revision:
                 entry.note(row, EventKind.DELETED, f"{row.name} is gone; it was never started.")
+                if not keep_volumes:
+                    made.forget(entry.unit, row)
                 entry.forget(saved)
             return saved
 
@@ -167,83 +126,6 @@ class Workloads(Updates, Queries):
             return saved
 
         return await self._ledger.write(work)
-
-    def _new_row(self, actor: User, spec: Spec) -> Workload:
-        now = self._clock.now()
-        return Workload(
-            id=secrets.token_hex(8),
-            name=spec.name,
-            owner=actor.name,
-            cluster=spec.cluster,
-            spec=spec,
-            revision=1,
-            state=State.QUEUED,
-            desire=Desire.RUN,
-            created_at=now,
-            changed_at=now,
-            queued_at=now,
-        )
-
-    async def _preview(self, row: Workload, sight: Sight) -> Submitted:
-        row = await self._ledger.store.read(lambda unit: _checked(unit, row))
-        now = self._clock.now()
-        wish = new_claimant(row, sight.seen, sight.past, now.astimezone())
-        _, verdict, placement = scheduling.preview(self._snapshot(sight), wish, now)
-        return Submitted(verdict=verdict, placement=placement)
-
-    async def _answer(self, stored: Workload) -> Submitted:
-        """With the word of the plan that was made for it, where that comes soon."""
-        books = self._ledger.books(stored.cluster)
-        room = self._room(stored.cluster)
-        if books is None or room is None or room.admission is None:
-            return Submitted(stored)
-        if len(books.queued) <= SHORT_QUEUE:
-            await room.admission.planned(books.revision, ANSWER_WITHIN)
-        now = books.get(stored.id) or stored
-        return Submitted(now, books.verdicts.get(stored.id), now.placement)
-
-
-def _store(
-    entry: Entry, asked: Workload, actor: User, idempotency: tuple[str, str] | None
-) -> Workload:
-    """What was answered once is answered again, whatever became of names and ports since then."""
-    unit = entry.unit
-    if idempotency is not None:
-        known = unit.idempotency.get(actor.name, *idempotency)
-        if known is not None:
-            return unit.workloads.get(str(known["workload"]))
-    row = _checked(unit, asked)
-    first = Revision(row.id, 1, row.spec, entry.now, actor.name)
-    stored = entry.add(row, first)
-    text = f"Submitted as {row.name}."
-    if inside := wares.inside(asked.spec, row.spec):
-        taken = ", ".join(str(port) for port in inside)
-        text += (
-            f" Port {taken} is taken on the local network: it is reached inside the cluster only."
-        )
-    entry.note(stored, EventKind.SUBMITTED, text, actor=actor.name)
-    if idempotency is not None:
-        unit.idempotency.put(actor.name, *idempotency, {"workload": row.id})
-    return stored
-
-
-def _checked(unit: Unit, row: Workload) -> Workload:
-    """The new row with what only the store knows: its name is free, its ports are, its secrets exist."""
-    try:
-        unit.workloads.by_name(row.name, row.cluster)
-    except NotFound:
-        pass
-    else:
-        raise Conflict(
-            f"There is a workload named {row.name} in cluster {row.cluster} already: choose another name.",
-            code="NAME_TAKEN",
-        )
-    return replace(row, spec=wares.check(unit, row, row.spec))
-
-
-def _allow_devices(actor: User, spec: Spec) -> None:
-    if spec.devices and actor.role is not Role.ADMIN:
-        raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
 
 
 def _saved(entry: Entry, row: Workload) -> Workload:

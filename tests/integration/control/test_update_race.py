@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from house import ADMIN, ANN, service
 
+from podwarden.control.made import Offer
 from podwarden.domain.event import EventKind
 from podwarden.domain.workload import State
 from podwarden.errors import Conflict
@@ -13,7 +14,7 @@ from podwarden.errors import Conflict
 async def _revise(house, row, spec):
     """As `update` does after it has read the row."""
     return await house.workloads._revise(
-        ANN, row, spec, recreate=False, dry_run=False, note="", kind=EventKind.UPDATED
+        ANN, row, Offer(spec), recreate=False, dry_run=False, note="", kind=EventKind.UPDATED
     )
 
 
