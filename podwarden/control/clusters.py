@@ -23,6 +23,7 @@ from podwarden.errors import Conflict, Forbidden, NotFound, Unavailable
 from podwarden.kube.adopt import Adopted
 from podwarden.store import Unit
 
+MOST_SAID = 10  # records that could not be read, in what is said of a cluster
 READ_WITHIN = 30.0  # seconds for the first complete look at a cluster
 
 Probe = Callable[[str], Awaitable[tuple[str, str]]]  # kubeconfig -> (server, version)
@@ -65,9 +66,9 @@ class Clusters:
             fence = await link.fence()
         finally:
             await link.close()
-        cluster = Cluster(
-            name, server, self._clock.now(), version, simulated, seen.capabilities.why
-        )
+        unread = (f"Left alone in the cluster: {said}" for said in link.damaged[:MOST_SAID])
+        notes = (*seen.capabilities.why, *unread)
+        cluster = Cluster(name, server, self._clock.now(), version, simulated, notes)
 
         def work(entry: Entry) -> tuple[str, ...]:
             entry.unit.clusters.add(cluster, kubeconfig)

@@ -8,6 +8,7 @@ repeated, and says the same again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from podwarden.kube.render import Rendered
 from podwarden.kube.view import Health, View
 from podwarden.kube.watch import Source, Watch
 from podwarden.kube.writes import Writer
+
+_log = logging.getLogger(__name__)
 
 _OWN = {"labelSelector": WORKLOAD}
 _QUIET = ",".join(
@@ -107,6 +110,12 @@ async def _facts(client: Client) -> Facts:
     number = _number(str(said.get("major", ""))), _number(str(said.get("minor", "")))
     names = frozenset(str(resource.get("name")) for resource in resources)
     return Facts(str(said.get("gitVersion", "")), number, names)
+
+
+def _words(server: str, error: Exception) -> str:
+    if isinstance(error, PodWardenError):
+        return error.message
+    return f"{server} answers with something that PodWarden cannot read."
 
 
 def _number(text: str) -> int:
@@ -222,10 +231,12 @@ class Link:
                     self.facts = await _facts(self._client)
                 else:
                     await self._client.get("/version", retry=ONCE)
-            except PodWardenError as error:
+            except Exception as error:  # noqa: BLE001 - edge of the loop: without it nobody would look again
+                if not isinstance(error, PodWardenError):
+                    _log.exception("%s cannot be read", self.access.server)
                 silent = self._pace.clock() - (began if self._contact is None else self._contact)
                 still = self._contact is not None and silent < self._pace.silent
-                self._set_health(reachable=still, trouble=error.message)
+                self._set_health(reachable=still, trouble=_words(self.access.server, error))
             else:
                 lost = bool(self._trouble)
                 self._contact = self._pace.clock()

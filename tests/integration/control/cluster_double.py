@@ -48,6 +48,7 @@ class Cluster:
         self.hidden = False
         self.half_open = None  # open_gates opens so many of the next call's gates, then breaks
         self.adopted = ()
+        self.damaged = ()
         self._fail = defaultdict(list)
         self._presences = {}
         self._instances = {}

@@ -156,11 +156,13 @@ async def test_a_new_podwarden_takes_over_and_restarts_nothing(start, cluster):
             for row in await house.workloads.list(ADMIN)
         ]  # fmt: skip
     cluster.adopted = tuple(left)
+    cluster.damaged = ("record odd: a record that this version of PodWarden wrote",)
     cluster.carried = 40
     before, copies = len(cluster.calls), dict(cluster._instances)
     async with start(data="fresh") as house:
         found = await house.clusters.adopt(ADMIN, "home", "kubeconfig")
         assert sorted(found.taken_over) == ["halted", "web"]
+        assert "record odd" in found.cluster.notes[-1]
         await house.acts()
         await eventually(lambda: cluster.carried > 40, "the fence is above the old one")
         web, halted = await house.row("web"), await house.row("halted")
