@@ -302,13 +302,19 @@ def _reason(cause: ssl.SSLError) -> str:
     return str(said or "no reason given")
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        if isinstance(error, BaseExceptionGroup):
-            for inner in error.exceptions:
-                yield from _causes(inner)
-        error = error.__cause__ or error.__context__
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Each once: a connection that breaks while it is being closed chains errors in a circle."""
+    left: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while left:
+        one = left.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        left.append(one.__cause__ or one.__context__)
+        if isinstance(one, BaseExceptionGroup):
+            left.extend(reversed(one.exceptions))
 
 
 def _decoded(server: str, doing: str, content: bytes) -> Json:

@@ -225,3 +225,13 @@ async def test_of_a_secret_only_the_short_reason_is_told() -> None:
     with pytest.raises(Refused, match=r"refused to apply Secret a: Invalid\.$"):
         await client.apply(secret)
     await client.close()
+
+
+@pytest.mark.timeout(10)
+def test_errors_that_cause_each_other_come_to_an_end() -> None:
+    first, second = httpx.ReadError("broken"), httpx.CloseError("while closing")
+    first.__context__, second.__context__ = second, first
+    assert "broke" in unreachable(SERVER, first).message
+    inside = ExceptionGroup("both", [second, ConnectionRefusedError("refused")])
+    first.__context__ = inside
+    assert "refuses connections" in unreachable(SERVER, first).message
