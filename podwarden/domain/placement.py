@@ -96,13 +96,16 @@ class Reserved:
 @dataclass(frozen=True, slots=True)
 class ForeignDemand:
     """A pod of somebody else that waits for whole GPUs by `nvidia.com/gpu`: the cluster's scheduler
-    gives it the smallest free one as soon as it can, whatever the queue says.
+    gives it the smallest free one as soon as it can, whatever the queue says. One that has no room for its CPU
+    and memory gets none.
     """
 
     namespace: str
     name: str
     count: int
     nodes: frozenset[str] | None = None
+    cpu_milli: int = 0
+    memory_mib: int = 0
 
 
 @dataclass(frozen=True, slots=True)

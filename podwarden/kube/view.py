@@ -238,8 +238,9 @@ class View:
             pod = ix.pods[key]
             demand = pod.demand
             if demand is not None and not ix.claims_of_pod.get(pod.uid):
+                where = demand_nodes(demand, labels)
                 found.append(
-                    ForeignDemand(key[0], key[1], demand.count, demand_nodes(demand, labels))
+                    ForeignDemand(*key, demand.count, where, pod.cpu_milli, pod.memory_mib)
                 )
         self._foreign = tuple(found)
 

@@ -283,6 +283,8 @@ def _charge_foreign(books: Books, demand: ForeignDemand, kept: frozenset[str]) -
     for node in books.nodes:
         if not node.usable or (demand.nodes is not None and node.name not in demand.nodes):
             continue
+        if demand.cpu_milli > node.free_cpu or demand.memory_mib > node.free_memory:
+            continue
         free = [d for d in node.devices if d.usable and d.whole and d.device.uuid not in kept][
             : max(demand.count, 1)
         ]
@@ -294,4 +296,4 @@ def _charge_foreign(books: Books, demand: ForeignDemand, kept: frozenset[str]) -
     if best is not None:
         holder = Holder(name=demand.name, namespace=demand.namespace)
         parts = tuple(Part(uuid, DEVICE_SHARES, 0) for uuid in best[3])
-        books.charge(Charge(holder, best[2].name, parts))
+        books.charge(Charge(holder, best[2].name, parts, demand.cpu_milli, demand.memory_mib))

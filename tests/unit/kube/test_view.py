@@ -307,7 +307,7 @@ def test_what_older_versions_cannot_do(
 def test_foreign_demand_ends_when_its_claim_is_there() -> None:
     world = gpu_world()
     world.put(kinds.NODE, node("n2", labels={"zone": "b"}))
-    wants = {"containers": [container(gpus="1")], "nodeSelector": {"zone": "b"}}
+    wants = {"containers": [container("500m", "256Mi", gpus="1")], "nodeSelector": {"zone": "b"}}
     world.put(kinds.POD, pod("w", space="lab", phase="Pending", spec=wants))
     (demand,) = world.look().foreign
     assert (demand.namespace, demand.name, demand.count, demand.nodes) == (
@@ -316,6 +316,7 @@ def test_foreign_demand_ends_when_its_claim_is_there() -> None:
         1,
         frozenset({"n2"}),
     )
+    assert (demand.cpu_milli, demand.memory_mib) == (500, 256)
     world.put(kinds.NODE, node("n3", labels={"zone": "b"}))
     assert world.look().foreign[0].nodes == {"n2", "n3"}
     world.put(kinds.CLAIM, claim("w-extended-resources-x", space="lab", device="gpu-a", owner="w"))

@@ -179,6 +179,26 @@ def test_foreign_demand_takes_the_smallest_and_nothing_unusable():
     assert [s.node for p in made.placements for s in p.slots] == ["n1"]
 
 
+@pytest.mark.parametrize(("cpu", "memory"), [(17_000, 0), (0, 65 * 1024)])
+def test_foreign_demand_whose_cpu_or_memory_fits_nowhere_keeps_no_gpu(cpu, memory):
+    seen = snapshot(
+        {"nodes": {"n1": {"gpus": ["A10 24GB"], "cpu": 16, "memory": 64}}, "queue": [{"a": "8GB"}]}
+    )
+    large = ForeignDemand("x", "chart", 1, None, cpu, memory)
+    made = plan(replace(seen, foreign=(large,)), NOW)
+    assert [p.workload for p in made.placements] == [seen.claimants[0].workload]
+    small = replace(large, cpu_milli=100, memory_mib=128)
+    assert plan(replace(seen, foreign=(small,)), NOW).placements == ()
+
+
+def test_foreign_demand_takes_its_cpu_along():
+    shape = {"nodes": {"n1": {"gpus": ["A10 24GB"], "cpu": 4}}, "queue": [{"a": {"cpu": 3}}]}
+    seen = snapshot(shape)
+    assert len(plan(seen, NOW).placements) == 1
+    chart = ForeignDemand("x", "chart", 1, None, 2_000, 0)
+    assert plan(replace(seen, foreign=(chart,)), NOW).placements == ()
+
+
 def test_need_is_a_plain_value():
     assert Need(count=1) == Need(count=1)
     assert not Need(nodes=frozenset()).allows("n1")
