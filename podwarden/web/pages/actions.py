@@ -106,9 +106,7 @@ async def _asked(
     )
     if action is Action.STOP:
         kept = "Its volumes and revisions stay. A start later puts it at the end of its priority in the queue."
-        return Asked(
-            f"Stop {row.name}", (frees, _reached(ctx, row), kept), f"Stop {row.name}", danger=True
-        )
+        return Asked(f"Stop {row.name}", (frees, _reached(ctx, row), kept), f"Stop {row.name}")
     if action is Action.START:
         return Asked(
             f"Start {row.name}", (await _start(ctx, actor, row, known),), f"Start {row.name}"
@@ -145,4 +143,5 @@ async def _start(ctx: Context, actor: User, row: Workload, known: Mapping[str, D
         )
     except Refused:
         return f"It joins the queue as of now. It asks for {sentences.asks(row.spec)}."
-    return verdict_of(submitted, row.spec, known).sentence
+    said = verdict_of(submitted, row.spec, known)
+    return f"{said.sentence} {said.detail}".strip()

@@ -29,48 +29,47 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """kind: yes | later | never."""
+    """kind: yes | later | never. detail: the planner's sentence, "" when it starts at once."""
 
     kind: str
     icon: str
     sentence: str
+    detail: str
     short: str
     reason: Reason | None
     starts_at: datetime | None
-    position: int
 
 
 def verdict_of(submitted: Submitted, spec: Spec, known: Mapping[str, Device]) -> Verdict:
     """From what a dry run answered."""
     if submitted.refusal is not None:
         why = submitted.refusal
-        return Verdict(
-            "never", "never", f"It can never run here: {why.text}", "does not fit", why, None, 0
-        )
+        return _verdict("never", "It can never run here.", why)
     if submitted.placement is not None:
         at = sentences.planned(submitted.placement, known)
-        with_whom = "" if spec.gpu is None or not spec.gpu.shared else ", shared"
-        slots = len(submitted.placement.slots)
-        some = (
-            f" ({slots} of {spec.job.tasks} tasks)" if spec.job and spec.job.tasks > slots else ""
-        )
-        return Verdict(
-            "yes",
-            "succeeded",
-            f"Starts at once on {at}{with_whom}{some}.",
-            "fits now",
-            None,
-            None,
-            0,
-        )
+        shared = ", shared" if spec.gpu is not None and spec.gpu.shared else ""
+        slots, tasks = len(submitted.placement.slots), spec.job.tasks if spec.job else 1
+        some = f" ({slots} of {tasks} tasks)" if tasks > slots else ""
+        return _verdict("yes", f"Starts at once on {at}{shared}{some}.", None)
     said = submitted.verdict
-    why_not = said.reason if said else None
     position = said.position if said else 0
     line = f", {sentences.ordinal(position)} in line" if position else ""
-    text = f"Would wait{line}." + (f" {why_not.text}" if why_not else "")
-    return Verdict(
-        "later", "queued", text, "would wait", why_not, said.starts_at if said else None, position
-    )
+    starts_at = said.starts_at if said else None
+    return _verdict("later", f"Would wait{line}.", said.reason if said else None, starts_at)
+
+
+_WORDS = {
+    "yes": ("succeeded", "fits now"),
+    "later": ("queued", "would wait"),
+    "never": ("never", "does not fit"),
+}
+
+
+def _verdict(
+    kind: str, sentence: str, why: Reason | None, starts_at: datetime | None = None
+) -> Verdict:
+    icon, short = _WORDS[kind]
+    return Verdict(kind, icon, sentence, why.text if why else "", short, why, starts_at)
 
 
 def choices(submitted: Submitted, gpus: Sequence[Gpu], known: Mapping[str, Device]) -> list[Choice]:

@@ -6,7 +6,8 @@ import { localize, span } from "./times.js";
 const live = document.querySelector("[data-live]");
 const word = document.getElementById("live-state");
 const PAUSE = 1000 * (Number(live?.dataset.live) || 1); // ms between two reads
-let reading = false, again = false, lastTrue = Date.now(), connected = false;
+const LATER = 3000; // ms until a read that failed is tried again
+let reading = false, again = false, lastTrue = Date.now(), connected = false, source = null;
 
 function say() {
   const silent = `silent for ${span((Date.now() - lastTrue) / 1000)}`;
@@ -35,11 +36,13 @@ async function read() {
       if (fresh.querySelector("[data-live]")) patch(html); else swap(live, fresh);
       if (stamp) document.getElementById("count-queue").textContent = stamp.dataset.queued;
       lastTrue = Date.now();
+      connected = source?.readyState === EventSource.OPEN;
     } else if (answer.status === 404) {
       connected = false; // it was deleted: what is shown stays, and says that it is old
     }
   } catch {
     connected = false;
+    setTimeout(read, LATER);
   } finally {
     say();
     setTimeout(() => { reading = false; if (again) { again = false; read(); } }, PAUSE);
@@ -51,7 +54,7 @@ function leave() {
 }
 
 function listen() {
-  const source = new EventSource("/api/v1/feed");
+  source = new EventSource("/api/v1/feed");
   source.addEventListener("open", () => { connected = true; say(); read(); });
   source.addEventListener("change", read);
   source.addEventListener("error", () => {
@@ -62,11 +65,11 @@ function listen() {
       setTimeout(listen, 5000);
     }
   });
-  addEventListener("pagehide", () => source.close());
 }
 
 localize(document);
 say();
+addEventListener("pagehide", () => source?.close());
 if (live) {
   listen();
   setInterval(say, 5000);
