@@ -21,7 +21,16 @@ from typing import Any
 
 from podwarden.domain.inventory import Capabilities
 from podwarden.domain.placement import Placement
-from podwarden.domain.workload import Expose, JobSpec, Port, Revision, Spec, VolumeKind, Workload
+from podwarden.domain.workload import (
+    Expose,
+    JobSpec,
+    Port,
+    Priority,
+    Revision,
+    Spec,
+    VolumeKind,
+    Workload,
+)
 from podwarden.errors import Invalid
 from podwarden.kube import claims
 from podwarden.kube.gates import FIRST
@@ -105,9 +114,10 @@ def render(
     revisions: Sequence[Revision] = (),
     parallelism: int | None = None,
     storages: Mapping[str, StorageSource] | None = None,
+    priority: Priority | None = None,
 ) -> Rendered:
     """secrets: value by name of the secret. parallelism: how many pods of an array may exist, None = by the
-    placement. revisions: the history for the record.
+    placement. revisions: the history for the record. priority: of its pods, None = as the spec says.
 
     Invalid when a secret or storage that the spec names is not given.
     """
@@ -118,6 +128,7 @@ def render(
         capabilities,
         storages or {},
         claim=template["metadata"]["name"] if template else "",
+        priority=priority,
     )
     record = record_text(workload, revisions)
     inline = fits_inline(record)
