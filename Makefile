@@ -4,7 +4,7 @@ PY := .venv/bin/python
 T ?= tests
 K ?=
 
-.PHONY: help setup engine demo stop test test-all check unit format lock bench-control clean
+.PHONY: help setup engine demo stop test test-all check unit format lock bench-control screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ test-all: setup engine  ## the full matrices
 
 bench-control: setup engine  ## latency, rates and cost of the control plane (QUICK=1: under a minute)
 	@$(PY) -m bench.control
+
+screenshots: setup  ## a picture of each page, light, dark and on a phone, into build/screenshots
+	@scripts/screenshots
 
 format: setup  ## formats the code
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix -q .
