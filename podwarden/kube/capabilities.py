@@ -28,6 +28,10 @@ _OTHER = _Row(
     "The GPUs are published by another driver: PodWarden cannot keep one free for the next in line.",
 )  # fmt: skip
 _CLASSIC = _Row(
+    True, False, True, False, False,
+    "The GPUs are offered by a device plugin: whole GPUs only, by number; their size is known from node labels.",
+)  # fmt: skip
+_CLASSIC_BLIND = _Row(
     True, False, False, False, False,
     "The GPUs are offered by a device plugin: whole GPUs only, by number, without a choice of size.",
 )  # fmt: skip
@@ -42,7 +46,8 @@ def capabilities(
     """
     seen = list(devices)
     drivers = {device.dra_driver for device in seen} or {DRIVER}
-    rows = [_row(driver) for driver in sorted(drivers)]
+    sized = all(device.vram_mib > 0 for device in seen if not device.dra_driver)
+    rows = [_row(driver, sized=sized) for driver in sorted(drivers)]
     why = [row.why for row in rows if row.why]
     shared = all(row.shared for row in rows)
     if shared and version < SHARES_FROM:
@@ -68,10 +73,13 @@ def capabilities(
     )
 
 
-def _row(driver: str) -> _Row:
+def _row(driver: str, *, sized: bool) -> _Row:
+    """sized: of classic GPUs, whether every node says how large its own are."""
     if driver == DRIVER:
         return _OURS
-    return _OTHER if driver else _CLASSIC
+    if driver:
+        return _OTHER
+    return _CLASSIC if sized else _CLASSIC_BLIND
 
 
 def _show(version: tuple[int, int]) -> str:

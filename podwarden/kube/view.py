@@ -175,7 +175,11 @@ class View:
     def _gather_nodes(self) -> None:
         """All nodes in order, what their devices can do, and where a node port can be reached."""
         self._nodes = tuple(self._built_nodes[name] for name in sorted(self._built_nodes))
-        ways = {(d.dra_driver, d.whole_only): d for node in self._nodes for d in node.devices}
+        ways = {
+            (d.dra_driver, d.whole_only, d.vram_mib > 0): d
+            for node in self._nodes
+            for d in node.devices
+        }
         self._kinds = tuple(ways[way] for way in sorted(ways))
         reachable = [node for node in self._nodes if node.address]
         ready = [node for node in reachable if node.ready]

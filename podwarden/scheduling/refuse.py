@@ -119,6 +119,12 @@ def _size(need: Need, devices: list[Device], where: str) -> Reason | None:
     largest = max(devices, key=lambda d: (d.vram_mib, d.node, d.uuid))
     if need.vram_mib is None or largest.vram_mib >= need.floor_mib:
         return None
+    if largest.vram_mib <= 0:
+        return Reason(
+            Code.NO_DEVICE_LARGE_ENOUGH,
+            f"vram {asked_gb(need.vram_mib)}, and this cluster does not say how large its GPUs are.",
+            "Ask for a GPU without a size.",
+        )
     return Reason(
         Code.NO_DEVICE_LARGE_ENOUGH,
         f"vram {asked_gb(need.vram_mib)}, the largest GPU {where} has {card(largest.vram_mib)} ({_place(largest)}).",

@@ -276,11 +276,15 @@ def test_a_device_plugins_gpus_are_whole_numbered_and_held_by_age() -> None:
     able = world.look().capabilities
     assert (able.shared, able.vram_floor, able.hold, able.steer_device, able.driver) == (
         False,
-        False,
+        True,  # the labels say how large they are: the cluster can be asked for that
         False,
         False,
         "",
     )
+    world.put(kinds.NODE, node("n2", allocatable={"nvidia.com/gpu": "1"}))
+    able = world.look().capabilities
+    assert not able.vram_floor, "one node does not say how large its GPUs are"
+    assert "without a choice of size" in " ".join(able.why)
     world.put(kinds.POD, pod("zzz", on="n1", spec=wants, phase="Succeeded"))
     assert [h.holder.instance for h in world.look().holdings] == ["aaa"]
 

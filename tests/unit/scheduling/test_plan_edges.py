@@ -199,6 +199,16 @@ def test_foreign_demand_takes_its_cpu_along():
     assert plan(replace(seen, foreign=(chart,)), NOW).placements == ()
 
 
+def test_sizes_that_no_node_tells_are_not_called_zero():
+    seen = snapshot({"nodes": {"n1": {"gpus": ["A10 24GB"]}}})
+    blind = replace(seen.nodes[0].devices[0], vram_mib=0, memory_mib=0, whole_only=True)
+    seen = replace(seen, nodes=(replace(seen.nodes[0], devices=(blind,)),))
+    reason = refusal(seen, claimant("a", "16GB"))
+    assert reason.code is Code.NO_DEVICE_LARGE_ENOUGH
+    assert reason.text == "vram 16GB, and this cluster does not say how large its GPUs are."
+    assert refusal(seen, replace(claimant("b", "8GB"), request=Request())) is None
+
+
 def test_need_is_a_plain_value():
     assert Need(count=1) == Need(count=1)
     assert not Need(nodes=frozenset()).allows("n1")
