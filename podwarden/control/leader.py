@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from podwarden.control.clock import Clock
 from podwarden.control.holder import is_dead
@@ -28,6 +28,10 @@ FIRST_PAUSE, LAST_PAUSE = (
 )  # seconds before a room is tried again that broke by a fault of ours
 
 MakeRoom = Callable[[str, Callable[[], int]], Room]
+
+
+class NotLeading(FenceLost):
+    """By this process's own clock; nobody else need have taken over."""
 
 
 class Leader:
@@ -63,9 +67,9 @@ class Leader:
         return self._fence is not None and self._clock.monotonic() < self._until
 
     def fence(self) -> int:
-        """The number to act with. FenceLost: this process may not act."""
+        """The number to act with. NotLeading: this process may not act."""
         if self._fence is None or self._clock.monotonic() >= self._until:
-            raise FenceLost("This PodWarden does not lead now.")
+            raise NotLeading("This PodWarden does not lead now.")
         return self._fence
 
     def trouble(self, cluster: str) -> str:
@@ -108,7 +112,7 @@ class Leader:
     async def _acquire(self) -> bool:
         began = self._clock.monotonic()
         try:
-            fence = await self._store.write(self._take)
+            fence = await self._store.write(self._take, urgent=True)
         except Unavailable as error:
             log.warning("lease: %s", error)
             return False
@@ -159,13 +163,16 @@ class Leader:
             error = task.exception() if not task.cancelled() else None
             if error is None:
                 continue
-            if not _is_fence_lost(error):
+            lost = list(_fences_lost(error))
+            if not lost:
                 log.error("the room of %s broke", cluster, exc_info=error)
                 _, pause = self._broken.get(cluster, (0.0, FIRST_PAUSE))
                 again = self._clock.monotonic() + pause
                 self._broken[cluster] = again, min(pause * 2, LAST_PAUSE)
             elif not await self._renew():
                 return False
+            elif all(isinstance(each, NotLeading) for each in lost):
+                log.warning("the lease was renewed too late: cluster %s is acted on anew", cluster)
             else:
                 log.warning("another PodWarden acts on cluster %s: it is left alone", cluster)
                 self.taken_over[cluster] = self._clock.monotonic() + TAKEN_OVER
@@ -177,7 +184,7 @@ class Leader:
             return False
         try:
             kept = await self._store.write(
-                lambda unit: unit.lease.renew(self.holder, fence, self._seconds)
+                lambda unit: unit.lease.renew(self.holder, fence, self._seconds), urgent=True
             )
         except Unavailable as error:
             log.warning("lease: %s", error)
@@ -222,7 +229,9 @@ class Leader:
             return
 
 
-def _is_fence_lost(error: BaseException) -> bool:
+def _fences_lost(error: BaseException) -> Iterator[FenceLost]:
     if isinstance(error, BaseExceptionGroup):
-        return any(_is_fence_lost(inner) for inner in error.exceptions)
-    return isinstance(error, FenceLost)
+        for inner in error.exceptions:
+            yield from _fences_lost(inner)
+    elif isinstance(error, FenceLost):
+        yield error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -46,6 +47,8 @@ class Store:
         self._means = means
         self._reads = ThreadPoolExecutor(READERS, thread_name_prefix="store-read")
         self._writes = ThreadPoolExecutor(1, thread_name_prefix="store-write")
+        self._urgent: deque[Callable[[], None]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
         self._closed = False
 
     def __repr__(self) -> str:
@@ -72,12 +75,17 @@ class Store:
         """The result of work, from one moment of the database. Whatever work raises; Unavailable."""
         return await self._run(self._reads, lambda: self._attempt(self._reader, work, None))
 
-    async def write(self, work: Callable[[Unit], T], *, fence: int | None = None) -> T:
+    async def write(
+        self, work: Callable[[Unit], T], *, fence: int | None = None, urgent: bool = False
+    ) -> T:
         """The result of work, once it is committed; undone when work raises. FenceLost: `fence` does not lead any more
         (checked in the same transaction). Unavailable: nothing was stored, except that a connection that breaks
-        in the very commit leaves it open whether it was.
+        in the very commit leaves it open whether it was. urgent: before whatever else waits its turn.
         """
-        return await self._run(self._writes, lambda: self._attempt(self._writer, work, fence))
+        turns = self._urgent if urgent else self._waiting
+        return await self._run(
+            self._writes, lambda: self._attempt(self._writer, work, fence), turns
+        )
 
     async def authenticate(self, secret: str) -> tuple[Token, User] | None:
         """`tokens.find` as every request wants it: a read, and at most once a minute a write that notes the use."""
@@ -102,19 +110,50 @@ class Store:
         self._reader.dispose()
         self._writer.dispose()
 
-    async def _run(self, pool: ThreadPoolExecutor, attempt: Callable[[], T]) -> T:
+    async def _run(
+        self,
+        pool: ThreadPoolExecutor,
+        attempt: Callable[[], T],
+        turns: deque[Callable[[], None]] | None = None,
+    ) -> T:
+        """turns: of writes; None = in the order of the pool."""
         loop = asyncio.get_running_loop()
         for tried in range(1, TRIES + 1):
             if self._closed:
                 raise Unavailable("The database was closed: this PodWarden is stopping.")
             try:
-                return await loop.run_in_executor(pool, attempt)
+                if turns is None:
+                    return await loop.run_in_executor(pool, attempt)
+                return await self._in_turn(pool, attempt, turns)
             except Transient as error:
                 if tried == TRIES:
                     raise Unavailable(f"{error.message} It was tried {TRIES} times.") from error
                 pause = FIRST_PAUSE_S * 2**tried
                 await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
         raise AssertionError
+
+    async def _in_turn(
+        self, pool: ThreadPoolExecutor, attempt: Callable[[], T], turns: deque[Callable[[], None]]
+    ) -> T:
+        """A lease must be renewed in time however many orders wait: each run of the pool takes what is most urgent."""
+        result: Future[T] = Future()
+
+        def act() -> None:
+            if not result.set_running_or_notify_cancel():
+                return
+            try:
+                result.set_result(attempt())
+            except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                result.set_exception(error)
+
+        turns.append(act)
+        pool.submit(self._next)
+        return await asyncio.wrap_future(result)
+
+    def _next(self) -> None:
+        """One run for each that was appended, so that one of the two always has something."""
+        turn = self._urgent.popleft() if self._urgent else self._waiting.popleft()
+        turn()
 
     def _attempt(self, engine: Engine, work: Callable[[Unit], T], fence: int | None) -> T:
         try:

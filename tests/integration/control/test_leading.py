@@ -1,5 +1,7 @@
 """Who acts: one at a time, taking over, fences, crashes between commit and apply, adoption."""
 
+import asyncio
+import threading
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -49,6 +51,25 @@ async def test_a_leader_that_died_is_waited_for_no_longer_than_its_lease(start, 
         await eventually(
             lambda: house.app.leader.leading and house.app.leader.fence() > fence + 1, "leads again"
         )
+
+
+async def test_a_leader_that_was_late_goes_on_at_once(start, cluster):
+    """Its lease ran out while the store was busy, and nobody else took it: no other PodWarden acts here."""
+    async with start(lease=2.0) as house:
+        await house.acts()
+        first, fence = house.app.leader.rooms["home"], house.app.leader.fence()
+        await house.workloads.submit(ANN, service())
+        go_on = threading.Event()
+        busy = asyncio.create_task(house.app.store.write(lambda _: go_on.wait(20)))
+        await eventually(lambda: not house.app.leader.leading, "its time is over")
+        cluster.touch()
+        await eventually(lambda: first.desk is None, "its room gave up")
+        go_on.set()
+        await busy
+        await house.reaches("web", State.RUNNING)
+        assert house.app.leader.taken_over == {}
+        assert house.app.leader.rooms["home"] is not first
+        assert house.app.leader.fence() >= fence
 
 
 def _steal(unit, holder):

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,30 @@ async def test_a_closed_store_refuses(store):
     for run in (store.read, store.write):
         with pytest.raises(Unavailable, match="stopping"):
             await run(lambda unit: unit.events.since(0))
+
+
+async def test_what_is_urgent_does_not_wait_behind_a_long_line(store):
+    """A burst of orders must not cost the lease."""
+    begun, go_on, order = threading.Event(), threading.Event(), []
+
+    def hold(unit):
+        begun.set()
+        assert go_on.wait(10)
+
+    holds = asyncio.create_task(store.write(hold))
+    await asyncio.to_thread(begun.wait, 10)
+    waiting = [
+        asyncio.create_task(store.write(lambda unit, n=n: order.append(n))) for n in range(20)
+    ]
+    await asyncio.sleep(0)  # they stand in line
+    gone = asyncio.create_task(store.write(lambda unit: order.append("gone"), urgent=True))
+    lease = asyncio.create_task(store.write(lambda unit: order.append("lease"), urgent=True))
+    await asyncio.sleep(0)
+    gone.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(holds, lease, *waiting)
+    assert order == ["lease", *range(20)]
 
 
 async def test_a_mistake_in_our_own_code_is_not_dressed_up(store):
