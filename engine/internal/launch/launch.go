@@ -238,7 +238,7 @@ spec:
 func simulatedLog(now time.Time) []byte {
 	stamp := now.UTC().Format(time.RFC3339Nano)
 	return fmt.Appendf(nil, "%s stdout F This container is simulated: no program runs in it.\n"+
-		"%s stdout F PodWarden's simulator plays its node; start, end and failure follow the pod's simulator.podwarden.io annotations.\n", stamp, stamp)
+		"%s stdout F PodWarden's simulator plays its node; start, end and failure follow the simulator annotations of the workload.\n", stamp, stamp)
 }
 
 // auditPolicy records who changed what and when, once per request, and nothing else.
