@@ -30,18 +30,21 @@ def with_facts(row: Workload, changes: Mapping[str, str]) -> tuple[tuple[str, st
 def begun(
     row: Workload, spec: Spec, placement: Placement | None, *, mode: str, number: int, now: datetime
 ) -> Workload:
-    """The row of a started service whose new revision is to be rolled out by `surge` or `recreate`."""
+    """The row of an admitted service whose new revision is to be rolled out by `surge` or `recreate`. One that is not up
+    yet goes on starting: there is nothing to go back to.
+    """
+    first = row.state is State.STARTING
     facts = {
         MODE: mode,
-        FROM: str(row.revision),
-        UNTIL: (now + patience(spec)).isoformat(),
+        FROM: "" if first else str(row.revision),
+        UNTIL: "" if first else (now + patience(spec)).isoformat(),
         PODS: spec.priority.word,
     }
     return replace(
         row,
         spec=spec,
         revision=number,
-        state=State.UPDATING,
+        state=State.STARTING if first else State.UPDATING,
         placement=placement or row.placement,
         reason=Reason(Code.STARTING, f"Revision {number} is being started."),
         changed_at=now,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,6 +11,7 @@ from functools import partial
 from podwarden import catalog, scheduling
 from podwarden.control import made, revising, wares, words
 from podwarden.control.answers import Made, Updated
+from podwarden.control.charges import LIVE
 from podwarden.control.ground import Sight, UseCases, allow, find
 from podwarden.control.ledger import Entry
 from podwarden.control.made import Offer
@@ -194,6 +196,8 @@ class Updates(UseCases):
         changed = replace(row, spec=spec)
         number = row.revision + 1
         devices = words.devices_by_uuid(view.nodes)
+        if row.state is State.STARTING:
+            return _instead(view, changed, sight, now)
         why = "it has a volume that one copy at a time can use"
         if not _one_at_a_time(spec) and spec.update is not Update.RECREATE and not recreate:
             placement, why = _room_beside(view, _extra(changed, sight, now, slots=1), now)
@@ -205,7 +209,7 @@ class Updates(UseCases):
                 text = f"Revision {number} starts on {where} before revision {row.revision} ends: no downtime."
                 return Way("surge", text, replace(placement, workload=row.id, slots=slots))
         whole = _extra(changed, sight, now, slots=spec.replicas)
-        placement, refused = _room_beside(_without(view, row), whole, now)
+        placement, refused = _room_beside(_without(view, row, sight), whole, now)
         if placement is None:
             raise Conflict(
                 f"Revision {number} would not start now, not even in place of revision {row.revision}: {refused}",
@@ -221,6 +225,21 @@ class Updates(UseCases):
         text = f"Revision {row.revision} ends, then revision {number} starts on {where}: a short downtime."
         same = replace(placement, workload=row.id)
         return Way("recreate", text, same)
+
+
+def _instead(view: Snapshot, changed: Workload, sight: Sight, now: datetime) -> Way:
+    """Nothing serves yet, so nothing is lost when a start that perhaps never succeeds makes way for another one."""
+    number = changed.revision + 1
+    whole = _extra(changed, sight, now, slots=changed.spec.replicas)
+    placement, refused = _room_beside(_without(view, changed, sight), whole, now)
+    if placement is None:
+        raise Conflict(
+            f"Revision {number} would not start now, not even in place of revision {changed.revision}: {refused}",
+            code="NO_ROOM",
+        )
+    where = words.place(placement.slots, words.devices_by_uuid(view.nodes))
+    text = f"Revision {number} starts on {where} in place of revision {changed.revision}, which is not up yet."
+    return Way("recreate", text, replace(placement, workload=changed.id))
 
 
 def _extra(row: Workload, sight: Sight, now: datetime, *, slots: int) -> Claimant:
@@ -239,20 +258,17 @@ def _room_beside(view: Snapshot, wish: Claimant, now: datetime) -> tuple[Placeme
     return None, verdict.reason.text if verdict.reason is not None else "there is no room now."
 
 
-def _without(view: Snapshot, row: Workload) -> Snapshot:
+def _without(view: Snapshot, row: Workload, sight: Sight) -> Snapshot:
     """As if this workload held nothing: its GPUs, CPU and memory are free."""
     freed: list[Holding] = [h for h in view.holdings if h.holder.workload != row.id]
     promised: list[Reserved] = [r for r in view.reserved if r.workload != row.id]
-    spec = row.spec
+    copies = Counter(i.node for i in sight.seen.instances.get(row.id, ()) if i.phase in LIVE)
+    cpu, memory = row.spec.cpu_milli, row.spec.instance_memory_mib
     nodes = tuple(
         replace(
             node,
-            used_cpu_milli=max(
-                node.used_cpu_milli - spec.cpu_milli * row.nodes.count(node.name), 0
-            ),
-            used_memory_mib=max(
-                node.used_memory_mib - spec.instance_memory_mib * row.nodes.count(node.name), 0
-            ),
+            used_cpu_milli=max(node.used_cpu_milli - cpu * copies[node.name], 0),
+            used_memory_mib=max(node.used_memory_mib - memory * copies[node.name], 0),
         )
         for node in view.nodes
     )
