@@ -35,6 +35,7 @@ PAGES = {
     "file": "/deploy-file",
     "account": "/account",
     "clusters": "/clusters",
+    "storage": "/storage",
     "start": "/start",
     "patterns": "/patterns",
 }

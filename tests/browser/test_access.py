@@ -9,7 +9,7 @@ PAGES = (
     "/workloads/id-blender-render", "/workloads/id-vllm/logs", "/workloads/id-vllm/delete",
     "/workloads/id-vllm/update", "/workloads/id-vllm/rollback/1", "/catalogue",
     "/deploy/ollama?name=A%20b&p.context=many", "/deploy/vllm?vram=24GB", "/deploy-file", "/account",
-    "/clusters", "/start", "/patterns",
+    "/clusters", "/storage", "/start", "/patterns",
 )  # fmt: skip
 VIEWS = {
     "light": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"},

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from podwarden.catalog import Overrides, Template
+from podwarden.control.made import Offer
 from podwarden.domain.access import Role, User
 from podwarden.domain.workload import Spec
 from podwarden.errors import PodWardenError
@@ -76,14 +77,15 @@ def _matches(search: str, template: Template) -> bool:
 
 
 async def _entry(ctx: Context, actor: User, template: Template, known: Any) -> Entry:
-    spec = await asyncio.to_thread(sample, template)
+    offer = await asyncio.to_thread(sample, template)
+    spec = offer.spec if offer else None
     verdict, said = None, ""
-    if spec is None:
+    if offer is None:
         said = "needs settings first"
     elif actor.role is Role.VIEWER:
         said = "viewers do not deploy"
     else:
-        verdict, said = await _judged(ctx, actor, spec, known)
+        verdict, said = await _judged(ctx, actor, offer, known)
     letters = [word[0] for word in template.title.split() if word[0].isalnum()]
     return Entry(
         name=template.name,
@@ -97,19 +99,24 @@ async def _entry(ctx: Context, actor: User, template: Template, known: Any) -> E
     )
 
 
-async def _judged(ctx: Context, actor: User, spec: Spec, known: Any) -> tuple[Verdict | None, str]:
+async def _judged(
+    ctx: Context, actor: User, offer: Offer, known: Any
+) -> tuple[Verdict | None, str]:
     try:
-        answer = await ctx.controller.workloads.submit(actor, spec, dry_run=True)
+        answer = await ctx.controller.workloads.submit(
+            actor, offer.spec, dry_run=True, generated=offer.generated
+        )
     except PodWardenError as error:
         return None, error.message if len(error.message) < 90 else "needs settings first"
-    return verdict_of(answer, spec, known), ""
+    return verdict_of(answer, offer.spec, known), ""
 
 
-def sample(template: Template) -> Spec | None:
+def sample(template: Template) -> Offer | None:
     """The workload it makes with its defaults, and examples where something must be given."""
     given = {p.name: p.sample() for p in template.parameters if p.required}
     try:
-        return template.resolve(given, Overrides(name=PROBE))
+        options = Overrides(name=PROBE)
+        return Offer(template.resolve(given, options), template.generated(given, options))
     except PodWardenError:
         return None
 

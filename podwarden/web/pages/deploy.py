@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 from starlette.responses import RedirectResponse
 
 from podwarden.catalog import Overrides, Template, read_file
 from podwarden.control.answers import Gpu, Submitted
+from podwarden.control.made import Offer
 from podwarden.domain.access import Role, User
 from podwarden.domain.workload import Spec
 from podwarden.errors import Conflict, Forbidden, Invalid, PodWardenError, Refused
@@ -70,7 +71,7 @@ async def deploy(
     form = await form_of(request)
     if form.get("step") == "deploy":
         done = await _submit(ctx, actor, form, lambda: _resolve(template, form))
-        if isinstance(done, RedirectResponse):
+        if isinstance(done, Response):
             return done
         return await _page(ctx, actor, template, form, done, status=422)
     preview = await _preview(ctx, actor, template, form)
@@ -87,34 +88,48 @@ async def deploy_file(request: Request, actor: Actor, ctx: Ctx) -> Response:
     form = await form_of(request)
     text = form.get("file", "")[:MAX_FILE]
     if form.get("step") == "deploy":
-        done = await _submit(ctx, actor, form, lambda: read_file(text, "file"))
-        if isinstance(done, RedirectResponse):
+        done = await _submit(ctx, actor, form, lambda: _read(text))
+        if isinstance(done, Response):
             return done
         return await _file_page(ctx, actor, text, done, form.get("once", ""), status=422)
-    preview = await _ask(ctx, actor, lambda: read_file(text, "file"), ())
+    preview = await _ask(ctx, actor, lambda: _read(text), ())
     return await _file_page(ctx, actor, text, preview, form.get("once", ""))
 
 
-def _resolve(template: Template, form: Mapping[str, str]) -> Spec:
-    return template.resolve(parameters_of(template, form), overrides_of(form))
+def _resolve(template: Template, form: Mapping[str, str]) -> Offer:
+    given, overrides = parameters_of(template, form), overrides_of(form)
+    return Offer(template.resolve(given, overrides), template.generated(given, overrides))
+
+
+def _read(text: str) -> Offer:
+    return Offer(read_file(text, "file"))
 
 
 async def _submit(
-    ctx: Context, actor: User, form: Mapping[str, str], make: Any
-) -> RedirectResponse | Preview:
-    """Where to go on, or what to fix. The same form sent twice makes one workload."""
+    ctx: Context, actor: User, form: Mapping[str, str], make: Callable[[], Offer]
+) -> Response | Preview:
+    """Where to go on, or what to fix. The same form sent twice makes one workload.
+
+    Secrets that were made for it stand on the answer, this once; then there is no redirect.
+    """
     try:
-        spec = await asyncio.to_thread(make)
+        offer = await asyncio.to_thread(make)
         once = form.get("once", "")[:100]
         body = hashlib.sha256(repr(sorted(form.items())).encode()).hexdigest()
         done = await ctx.controller.workloads.submit(
-            actor, spec, idempotency=(once, body) if once else None
+            actor,
+            offer.spec,
+            idempotency=(once, body) if once else None,
+            generated=offer.generated,
         )
     except Refused as error:
         return _refused(error, tuple(form))
-    if done.workload is not None:
-        return RedirectResponse(f"/workloads/{done.workload.id}", status_code=303)
-    return Preview(verdict=verdict_of(done, spec, {}))
+    if done.workload is None:
+        return Preview(verdict=verdict_of(done, offer.spec, {}))
+    if done.made:
+        values = await frame(ctx, actor, "/catalogue", row=done.workload, made=done.made)
+        return page("made.html", values)
+    return RedirectResponse(f"/workloads/{done.workload.id}", status_code=303)
 
 
 async def _preview(
@@ -125,11 +140,16 @@ async def _preview(
     return await _ask(ctx, actor, lambda: _resolve(template, given), tuple(known))
 
 
-async def _ask(ctx: Context, actor: User, make: Any, known: tuple[str, ...]) -> Preview:
+async def _ask(
+    ctx: Context, actor: User, make: Callable[[], Offer], known: tuple[str, ...]
+) -> Preview:
     """The planner's word on what was typed."""
     try:
-        spec = await asyncio.to_thread(make)
-        answer = await ctx.controller.workloads.submit(actor, spec, dry_run=True)
+        offer = await asyncio.to_thread(make)
+        spec = offer.spec
+        answer = await ctx.controller.workloads.submit(
+            actor, spec, dry_run=True, generated=offer.generated
+        )
     except Refused as error:
         return _refused(error, known)
     gpus = await ctx.controller.workloads.gpus(actor)
@@ -185,7 +205,12 @@ async def _page(
     values = await frame(ctx, actor, "/catalogue")
     names = [c.cluster.name for c in values["clusters"]]
     fields: list[Field] = fields_of(
-        template, form, _plain(template), clusters=names, faults=preview.faults
+        template,
+        form,
+        _plain(template),
+        clusters=names,
+        faults=preview.faults,
+        offers=await _offers(ctx, actor),
     )
     if actor.role is Role.VIEWER:
         raise Forbidden("A viewer may look, not deploy.")
@@ -199,6 +224,13 @@ async def _page(
         "command": _command(template, form),
     }
     return page("deploy.html", values | more, status=status)
+
+
+async def _offers(ctx: Context, actor: User) -> dict[str, tuple[str, ...]]:
+    """What there is to pick from, by the kind of a parameter."""
+    storages = tuple(view.storage.name for view in await ctx.controller.storage.list(actor))
+    secrets_ = tuple(view.name for view in await ctx.controller.secrets.list(actor))
+    return {"storage": storages, "file": tuple(f"{name}:" for name in storages), "secret": secrets_}
 
 
 def _command(template: Template, form: Mapping[str, str]) -> str:

@@ -35,12 +35,17 @@ _HINTS = {
     "duration": "a duration such as 90s, 10m or 2h",
     "range": "first and last, such as 1-250",
     "secret": "the name of a stored secret",
+    "storage": "a storage such as media, or a folder in it such as media:films",
+    "file": "a file in a storage such as renders:shot7/scene.blend",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of the form. value: as typed. choices: (value, word) of a list. error: the fix."""
+    """One line of the form. value: as typed. choices: (value, word) of a list. error: the fix.
+
+    offers: values to pick from, others may be typed.
+    """
 
     name: str
     label: str
@@ -51,6 +56,7 @@ class Field:
     placeholder: str = ""
     choices: tuple[tuple[str, str], ...] = ()
     error: str = ""
+    offers: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -90,8 +96,12 @@ def fields_of(
     *,
     clusters: Sequence[str],
     faults: Mapping[str, str],
+    offers: Mapping[str, tuple[str, ...]] | None = None,
 ) -> list[Field]:
-    """plain: the spec with nothing set, for what the template asks by itself; None where it needs settings."""
+    """plain: the spec with nothing set, for what the template asks by itself; None where it needs settings.
+
+    offers: kind of a parameter -> names to pick from.
+    """
 
     def said(name: str, default: str = "") -> str:
         return form.get(name, default)
@@ -105,7 +115,8 @@ def fields_of(
         found.append(
             Field("cluster", "Cluster", said("cluster", clusters[0]), choices=options, error=faults.get("cluster", ""))
         )  # fmt: skip
-    found += [_parameter(p, form, faults) for p in template.parameters]
+    picks = offers or {}
+    found += [_parameter(p, form, faults, picks.get(p.kind, ())) for p in template.parameters]
     if template.document.get("gpu"):
         found += _gpu(form, plain, faults)
     words = tuple((p.word, p.word) for p in reversed(Priority))
@@ -116,7 +127,9 @@ def fields_of(
     return found
 
 
-def _parameter(p: Parameter, form: Mapping[str, str], faults: Mapping[str, str]) -> Field:
+def _parameter(
+    p: Parameter, form: Mapping[str, str], faults: Mapping[str, str], offers: tuple[str, ...]
+) -> Field:
     name = f"p.{p.name}"
     choices = tuple((c, c) for c in p.choices)
     if choices and not p.required and not p.default:
@@ -130,12 +143,21 @@ def _parameter(p: Parameter, form: Mapping[str, str], faults: Mapping[str, str])
         label=p.title or p.name.replace("_", " ").capitalize(),
         value=form.get(name, p.default),
         kind=p.kind,
-        opt="needed" if p.required else ("" if p.default else "may stay empty"),
+        opt=_need(p),
+        offers=offers,
         hint=hint,
         placeholder="" if p.default else p.example,
         choices=choices,
         error=faults.get(name, ""),
     )
+
+
+def _need(p: Parameter) -> str:
+    if p.required:
+        return "needed"
+    if p.generate:
+        return "made for you when empty, and shown once"
+    return "" if p.default else "may stay empty"
 
 
 def _gpu(form: Mapping[str, str], plain: Spec | None, faults: Mapping[str, str]) -> Iterable[Field]:

@@ -15,6 +15,7 @@ from podwarden.web.pages import (
     patterns,
     queue,
     start,
+    stored,
     update,
     workload,
     workloads,
@@ -33,5 +34,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     account.router,
     clusters.router,
     start.router,
+    stored.router,
     patterns.router,
 )

@@ -1,4 +1,4 @@
-// Two keys lead to a page: g g GPUs, g w workloads, g q queue, g c catalogue, g k clusters, g a account; / searches.
+// Two keys lead to a page: g g GPUs, g w workloads, g q queue, g c catalogue, g s storage, g k clusters, g a account; / searches.
 let first = 0;
 
 document.addEventListener("keydown", (event) => {

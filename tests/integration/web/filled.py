@@ -8,13 +8,14 @@ from datetime import timedelta
 from controller_double import ControllerDouble, now
 
 from podwarden.catalog import Overrides
-from podwarden.control.answers import ClusterView, Gpu
+from podwarden.control.answers import ClusterView, Gpu, SecretView, StorageView
 from podwarden.domain.cluster import Cluster
 from podwarden.domain.event import EventKind
 from podwarden.domain.inventory import DEVICE_SHARES, Device, DeviceHealth, Holder, Holding, Node
 from podwarden.domain.placement import Placement, Slot, Verdict
 from podwarden.domain.reason import Code, Note, Reason
 from podwarden.domain.request import Request, Sharing
+from podwarden.domain.storage import Storage
 from podwarden.domain.units import promisable
 from podwarden.domain.workload import (
     Desire,
@@ -224,6 +225,7 @@ def fill(double: Filled) -> None:
     double.kept["gpu-n4-0"] = "comfyui"
     queue_of(double, soon)
     others(double, small)
+    stored(double)
 
 
 def queue_of(double: Filled, soon) -> None:
@@ -300,6 +302,20 @@ def queue_of(double: Filled, soon) -> None:
         starts=now() + timedelta(hours=5),
         owner="kim",
     )
+
+
+def stored(double: Filled) -> None:
+    began = now() - timedelta(days=9)
+    media = Storage("media", "/volume1/media", began, "admin", server="nas")
+    renders = Storage("renders", "/srv/renders", began, "admin", cluster="home", node="n3")
+    double.storage.views = {
+        "media": StorageView(media, ("jellyfin", "tdarr-films")),
+        "renders": StorageView(renders, ("blender-render",)),
+    }
+    double.secrets.views = {
+        "hf-token": SecretView("hf-token", "sam", began, used_by=("vllm",)),
+        "ghcr": SecretView("ghcr", "admin", began, registry="ghcr.io"),
+    }
 
 
 def others(double: Filled, small: Spec) -> None:

@@ -45,6 +45,7 @@ STILL = (
     "/account",
     "/account/users/mel/remove",
     "/clusters/home/remove",
+    "/storage",
     "/patterns",
 )  # fmt: skip
 ALL = (

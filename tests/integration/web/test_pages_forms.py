@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import httpx
 import pytest
 from filled import Filled
 from reading import read
 
+from podwarden.control.answers import Made
 from podwarden.domain.workload import Desire, Priority, State
 from podwarden.errors import Conflict, Invalid, Unavailable
 
@@ -38,6 +41,56 @@ async def test_deploy_from_the_form_leads_to_the_workload(browser, control):
     assert first.headers["location"] == again.headers["location"]
     assert [w.name for w in control.workloads.rows.values()].count("front") == 1
     assert "front" in (await browser.get(first.headers["location"])).text
+
+
+async def test_secrets_made_for_a_workload_are_shown_once(browser, control):
+    submit = control.workloads.submit
+
+    async def making(actor, spec, **more):
+        done = await submit(actor, spec, **more)
+        assert [g.parameter for g in more["generated"]], "the form did not ask for the secrets"
+        if done.workload is None:
+            return done
+        made = tuple(Made(g.secret, g.parameter, g.title, "pw-once") for g in more["generated"])
+        return replace(done, made=made)
+
+    control.workloads.submit = making
+    assert "made for you when empty" in read((await browser.get("/deploy/postgres")).text).text
+    answer = await browser.post("/deploy/postgres", data={"step": "deploy", "name": "db"})
+    assert answer.status_code == 200
+    page = read(answer.text)
+    assert "pw-once" in page.text
+    row = next(w for w in control.workloads.rows.values() if w.name == "db")
+    assert page.having("a", href=f"/workloads/{row.id}")
+    assert "pw-once" not in (await browser.get(f"/workloads/{row.id}")).text
+
+
+async def test_storages_and_secrets_are_named_and_secrets_never_shown(browser, control):
+    form = {"name": "media", "kind": "nfs", "place": "nas:/media"}
+    assert (await browser.post("/storage", data=form)).status_code == 303
+    assert (
+        await browser.post("/secrets", data={"secret": "hf", "value": "s3cret-value"})
+    ).status_code == 303
+    page = read((await browser.get("/storage")).text)
+    assert "nas:/media" in page.text
+    assert "s3cret-value" not in page.text
+    assert control.secrets.values["hf"] == "s3cret-value"
+    picks = read((await browser.get("/deploy/blender-render")).text)
+    assert picks.having("option", value="media") or picks.having("option", value="media:")
+
+    async def refuses(*_, **__):
+        raise Invalid.of("nfs", "nas:/x", "an NFS server that answers; nas does not")
+
+    control.storage.add = refuses
+    answer = await browser.post("/storage", data=form | {"name": "other", "place": "nas:/x"})
+    assert answer.status_code == 422
+    again = read(answer.text)
+    assert "an NFS server that answers" in again.text
+    assert again.having("input", id="place")[0]["value"] == "nas:/x"
+    assert (await browser.post("/secrets/hf/delete")).status_code == 303
+    assert (await browser.post("/storage/media/remove")).status_code == 303
+    assert not control.storage.views
+    assert not control.secrets.views
 
 
 async def test_the_preview_changes_nothing_and_names_the_gpu(browser, control):
