@@ -66,17 +66,17 @@ async def test_secrets_made_for_a_workload_are_shown_once(browser, control):
 
 
 async def test_storages_and_secrets_are_named_and_secrets_never_shown(browser, control):
-    form = {"name": "media", "kind": "nfs", "place": "nas:/media"}
+    form = {"name": "films", "kind": "nfs", "place": "nas:/films"}
     assert (await browser.post("/storage", data=form)).status_code == 303
     assert (
         await browser.post("/secrets", data={"secret": "hf", "value": "s3cret-value"})
     ).status_code == 303
     page = read((await browser.get("/storage")).text)
-    assert "nas:/media" in page.text
+    assert "nas:/films" in page.text
     assert "s3cret-value" not in page.text
     assert control.secrets.values["hf"] == "s3cret-value"
     picks = read((await browser.get("/deploy/blender-render")).text)
-    assert picks.having("option", value="media") or picks.having("option", value="media:")
+    assert picks.having("option", value="films") or picks.having("option", value="films:")
 
     async def refuses(*_, **__):
         raise Invalid.of("nfs", "nas:/x", "an NFS server that answers; nas does not")
@@ -88,9 +88,9 @@ async def test_storages_and_secrets_are_named_and_secrets_never_shown(browser, c
     assert "an NFS server that answers" in again.text
     assert again.having("input", id="place")[0]["value"] == "nas:/x"
     assert (await browser.post("/secrets/hf/delete")).status_code == 303
-    assert (await browser.post("/storage/media/remove")).status_code == 303
-    assert not control.storage.views
-    assert not control.secrets.views
+    assert (await browser.post("/storage/films/remove")).status_code == 303
+    assert "films" not in control.storage.views
+    assert "hf" not in control.secrets.views
 
 
 async def test_the_preview_changes_nothing_and_names_the_gpu(browser, control):
