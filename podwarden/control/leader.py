@@ -144,6 +144,9 @@ class Leader:
                 if not await self._renew():
                     return
                 renew_at = self._clock.monotonic() + self._seconds / 3
+        except asyncio.CancelledError:
+            await self._stop_rooms()  # still with a fence: what they hold is given back
+            raise
         finally:
             self._fence = None
             await self._stop_rooms()

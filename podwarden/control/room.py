@@ -14,9 +14,10 @@ from podwarden.control.link import Link
 from podwarden.control.loop import Loop
 from podwarden.control.past import Past
 from podwarden.control.rollout import Renderer, Rollout
-from podwarden.errors import Refused, Unavailable
+from podwarden.errors import PodWardenError, Refused, Unavailable
 
 LOOK = 5.0  # seconds between looks at the fence while the cluster is quiet
+LET_GO = 2.0  # seconds at the end for giving holds back
 RAISE_AGAIN = 1.0  # seconds between tries to raise the fence of a cluster that does not answer, or not as it should
 # A turn looks at everything, so under load fewer and larger ones cost less: a loop works at most a quarter of the time.
 PACE = 0.25
@@ -89,6 +90,17 @@ class Room:
                 group.create_task(self._watch(), name=f"watch of {self.cluster}")
         finally:
             await rollout.stop()
+            await self._let_go(desk)
+
+    async def _let_go(self, desk: Desk) -> None:
+        """A hold that stayed would keep a free GPU from what fails over while no PodWarden acts."""
+        if not self.link.observe().holds:
+            return
+        try:
+            async with asyncio.timeout(LET_GO):
+                await self.link.set_holds((), desk.fence())
+        except (PodWardenError, TimeoutError):
+            return  # another one acts, or the cluster does not answer: the next leader puts it right
 
     async def _raise_fence(self) -> None:
         """Before anything else: from now on the cluster refuses what an older leader still sends."""

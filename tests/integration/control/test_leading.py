@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pytest
@@ -278,3 +278,33 @@ async def test_a_clock_that_jumps_over_the_lease_stops_the_leader_before_anythin
         leader.fence()
     assert not leader.leading
     await eventually(lambda: leader.leading, "it leads again, with a new fence")
+
+
+async def test_a_clean_stop_gives_back_what_is_kept_for_the_head(start):
+    pair = Cluster(gpu_node("n1", 24, 24))
+    async with start(to=pair) as house:
+        house.cluster = pair
+        await house.acts()
+        await house.workloads.submit(ANN, job("short", 24, time_limit_s=600))
+        await house.reaches("short", State.RUNNING)
+        both = service("both", 24)
+        await house.workloads.submit(ANN, replace(both, gpu=replace(both.gpu, count=2)))
+        await eventually(lambda: pair.observe().holds, "the free GPU is kept for it")
+    assert pair.observe().holds == ()
+    async with start(to=pair) as house:
+        await house.acts()
+        await eventually(lambda: pair.observe().holds, "kept again by the next one")
+
+
+async def test_a_stop_does_not_wait_for_a_cluster_that_does_not_answer(start):
+    pair = Cluster(gpu_node("n1", 24, 24))
+    async with start(to=pair) as house:
+        house.cluster = pair
+        await house.acts()
+        await house.workloads.submit(ANN, job("short", 24, time_limit_s=600))
+        await house.reaches("short", State.RUNNING)
+        both = service("both", 24)
+        await house.workloads.submit(ANN, replace(both, gpu=replace(both.gpu, count=2)))
+        kept = await eventually(lambda: pair.observe().holds, "the free GPU is kept for it")
+        pair.silent = True
+    assert pair.observe().holds == kept
