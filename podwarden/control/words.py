@@ -9,7 +9,6 @@ from datetime import datetime
 from podwarden.domain.inventory import Device, Node
 from podwarden.domain.placement import Slot
 from podwarden.domain.units import show_duration
-from podwarden.domain.workload import State, Workload
 
 
 def devices_by_uuid(nodes: Iterable[Node]) -> dict[str, Device]:
@@ -34,7 +33,3 @@ def place(slots: Iterable[Slot], devices: Mapping[str, Device]) -> str:
 def ago(start: datetime | None, now: datetime) -> str:
     """A span as people say it; `0.0 s` when the start is not known."""
     return show_duration(max((now - start).total_seconds(), 0.0) if start is not None else 0.0)
-
-
-def moved(workload: Workload, state: State) -> str:
-    return f"{workload.state.value} → {state.value}"

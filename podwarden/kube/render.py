@@ -27,7 +27,6 @@ from podwarden.domain.workload import (
     Port,
     Priority,
     Revision,
-    Spec,
     VolumeKind,
     Workload,
 )
@@ -361,8 +360,3 @@ def _main(maker: PodMaker, api: str, kind: str, spec: dict[str, Any]) -> dict[st
     obj = _object(maker.workload, api, kind, maker.workload.name, spec=spec)
     obj["metadata"]["annotations"][PLACEMENT] = placement_text(maker.placement)
     return obj
-
-
-def spec_has_disk(spec: Spec) -> bool:
-    """A volume that only one node can mount: the old instance must go before the new one starts."""
-    return any(volume.kind is VolumeKind.DISK for volume in spec.volumes)

@@ -29,7 +29,7 @@ from podwarden.domain.workload import (
 )
 from podwarden.errors import Invalid
 from podwarden.kube.record import MOST_INLINE, carried_record
-from podwarden.kube.render import Strategy, array_pods, lan_service_name, spec_has_disk
+from podwarden.kube.render import Strategy, array_pods, lan_service_name
 
 DISK = Volume("data", "/data", VolumeKind.DISK, size_mib=100)
 SLOT = Slot("n3", ("gpu-a",))
@@ -306,8 +306,6 @@ def test_a_disk_is_claimed_of_the_default_storage_class() -> None:
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "100Mi"}},
     }
-    assert spec_has_disk(spec_of(volumes=(DISK,)))
-    assert not spec_has_disk(spec_of(volumes=(Volume("c", "/c", VolumeKind.CACHE),)))
 
 
 def test_a_classic_cluster_counts_whole_gpus() -> None:
