@@ -7,6 +7,10 @@ into the object and then deletes exactly that version of it, so that a delete of
 that a newer one has marked. The API server reads the ConfigMap with a few milliseconds of delay: after raising it,
 a leader waits until `probe_object(fence - 1)` is refused.
 
+An API server whose policy was deleted and made again goes on with the number that it knew then: it never starts a
+second watch for ConfigMaps. A leader that finds its own number not enforced writes it into the policy itself, as a
+floor. A number that is none counts as no fence; it must not lock everybody out.
+
 Where the ConfigMap was deleted, every write of PodWarden is refused (422, "no params found") until it is made again.
 """
 
@@ -14,9 +18,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from podwarden.kube.labels import FENCE, FENCE_MAP, FENCE_POLICY, MANAGER, NAMESPACE
+from podwarden.kube.labels import FENCE, FENCE_MAP, FENCE_POLICY, MANAGER, NAMESPACE, PREFIX
 
 PROBE = "podwarden-fence-probe"
+FLOOR = f"{PREFIX}floor"  # annotation of the policy: the number that it enforces by itself
 OUTDATED = "This PodWarden no longer leads: its fence is below the one of the cluster."
 
 _API = "admissionregistration.k8s.io/v1"
@@ -47,7 +52,10 @@ _NOT_CONTROLLER = (
 _CARRIED = (
     f"{_DELETING} ? oldObject.metadata.annotations[{_KEY}] : object.metadata.annotations[{_KEY}]"
 )
-_CURRENT = "int(params.data.fence)"
+_CURRENT = (
+    "(has(params.data) && 'fence' in params.data && params.data.fence.matches('^[0-9]{1,18}$')"
+    " ? int(params.data.fence) : 0)"
+)
 
 
 def fence_map(fence: int) -> dict[str, Any]:
@@ -74,14 +82,15 @@ def probe_object(fence: int) -> dict[str, Any]:
 
 def fence_objects() -> tuple[dict[str, Any], ...]:
     """The policy and its binding, in apply order; the ConfigMap of `fence_map` must exist before."""
-    return _policy(), _binding()
+    return fence_policy(0), _binding()
 
 
-def _policy() -> dict[str, Any]:
+def fence_policy(floor: int) -> dict[str, Any]:
+    """floor: lower numbers are refused whatever the ConfigMap says."""
     return {
         "apiVersion": _API,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": FENCE_POLICY},
+        "metadata": {"name": FENCE_POLICY, "annotations": {FLOOR: str(floor)}},
         "spec": {
             "failurePolicy": "Fail",
             "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -118,7 +127,7 @@ def _policy() -> dict[str, Any]:
                     "reason": "Forbidden",
                 },
                 {
-                    "expression": f"int({_CARRIED}) >= {_CURRENT}",
+                    "expression": f"int({_CARRIED}) >= {_CURRENT} && int({_CARRIED}) >= {floor}",
                     "message": OUTDATED,
                     "reason": "Forbidden",
                 },

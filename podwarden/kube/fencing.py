@@ -11,12 +11,15 @@ from podwarden.errors import Conflict, FenceLost, NotFound, Unavailable
 from podwarden.kube import kinds
 from podwarden.kube.client import APPLY, Client, Json
 from podwarden.kube.devices import CLASS
-from podwarden.kube.fence import fence_map, probe_object
+from podwarden.kube.fence import FLOOR, fence_map, fence_policy, probe_object
+from podwarden.kube.kinds import path_of
 from podwarden.kube.labels import EXTENDED_RESOURCE, FENCE, FENCE_MAP, MANAGER, NAMESPACE
 from podwarden.kube.standing import bootstrap_objects, namespace
 
+POLICY = "ValidatingAdmissionPolicy"
 TRIES = 5  # of a read and the write that depends on it
 PROBES = 200
+PROBES_OF_MAP = 30  # about 4 s: then the API server has not seen the new number, and will not
 
 
 class Fencing:
@@ -40,13 +43,51 @@ class Fencing:
         guarded = True
         for obj in bootstrap_objects(await self._wanted(served)):
             try:
-                await self._client.apply(stamped(obj, fence))
+                if obj["kind"] == POLICY:
+                    await self._put_policy(fence, 0)
+                else:
+                    await self._client.apply(stamped(obj, fence))
             except NotFound:  # the API is older than this kind
-                if not obj["kind"].startswith("ValidatingAdmissionPolicy"):
+                if not obj["kind"].startswith(POLICY):
                     raise
                 guarded = False
-        if guarded:
-            await self._until_refused(fence - 1)
+        if guarded and not await self._refused(fence - 1, PROBES_OF_MAP):
+            await self._put_policy(fence, fence)
+            if not await self._refused(fence - 1, PROBES):
+                raise Unavailable(
+                    f"{self._client.server} does not enforce the fence. PodWarden does not act there."
+                )
+
+    async def _put_policy(self, fence: int, floor: int) -> None:
+        """No policy guards the policy itself: it is exchanged in the version that was read, and its floor only rises."""
+        path = path_of(fence_policy(0))
+        for _ in range(TRIES):
+            try:
+                seen = await self._client.get(path)
+            except NotFound:
+                method, where, wanted = "POST", path.rpartition("/")[0], fence_policy(floor)
+            else:
+                known = _number((seen["metadata"].get("annotations") or {}).get(FLOOR, ""))
+                if known > fence:
+                    raise FenceLost(
+                        f"Another PodWarden leads {self._client.server} with fence {known}; this one has {fence}."
+                    )
+                method, where, wanted = "PUT", path, fence_policy(max(known, floor))
+                wanted["metadata"]["resourceVersion"] = seen["metadata"]["resourceVersion"]
+            try:
+                await self._client.request(
+                    method,
+                    where,
+                    "set the fence policy",
+                    params={"fieldManager": MANAGER},
+                    body=wanted,
+                )
+            except Conflict:
+                continue
+            return
+        raise Unavailable(
+            f"{self._client.server}: the fence policy changes faster than it can be set."
+        )
 
     async def _ensure_namespace(self) -> None:
         """Not under PodWarden's name: a fence whose number was deleted would refuse even this."""
@@ -91,11 +132,11 @@ class Fencing:
             return
         raise Unavailable(f"{self._client.server}: the fence changes faster than it can be raised.")
 
-    async def _until_refused(self, outdated: int) -> None:
+    async def _refused(self, outdated: int, probes: int) -> bool:
         """The API server learns of the new fence a few milliseconds later than it answers."""
         probe = probe_object(outdated)
         path = kinds.CONFIG_MAP.path(NAMESPACE, probe["metadata"]["name"])
-        for attempt in range(PROBES):
+        for attempt in range(probes):
             try:
                 await self._client.request(
                     "PATCH",
@@ -106,11 +147,9 @@ class Fencing:
                     content_type=APPLY,
                 )
             except FenceLost:
-                return
+                return True
             await self._sleep(min(0.01 * (attempt + 1), 0.2))
-        raise Unavailable(
-            f"{self._client.server} does not enforce the fence. PodWarden does not act there."
-        )
+        return False
 
     async def _wanted(self, served: frozenset[str]) -> frozenset[str]:
         """Without our GPU class where somebody else answers `nvidia.com/gpu`: never two for one GPU."""
@@ -139,5 +178,8 @@ def stamped(obj: Mapping[str, Any], fence: int) -> Json:
 
 
 def _carried(config_map: Mapping[str, Any]) -> int:
-    text = str((config_map.get("data") or {}).get("fence", ""))
+    return _number(str((config_map.get("data") or {}).get("fence", "")))
+
+
+def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdecimal() else 0

@@ -28,7 +28,11 @@ from running import RunningEngine
 from podwarden.domain.placement import Hold
 from podwarden.domain.request import Request
 from podwarden.domain.workload import JobSpec, Kind, Port, Volume, VolumeKind
+from podwarden.errors import FenceLost
+from podwarden.kube.client import Client
+from podwarden.kube.connect import read_kubeconfig
 from podwarden.kube.fence import FENCE_MAP, OUTDATED, fence_map, probe_object
+from podwarden.kube.fencing import Fencing
 from podwarden.kube.gates import opening
 from podwarden.kube.holds import hold_object
 from podwarden.kube.standing import bootstrap_objects, namespace
@@ -209,3 +213,50 @@ def test_a_deleted_fence_closes_the_cluster_until_it_is_made_again(cluster: Runn
     eventually(lambda: try_apply(cluster.api, obj, fence, dry_run=True)[0] == 422, "closed")
     assert try_apply(cluster.api, fence_map(fence), fence)[0] == 201
     eventually(lambda: try_apply(cluster.api, obj, fence, dry_run=True)[0] == 201, "open again")
+
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
+
+
+def _client(cluster: RunningEngine) -> Client:
+    return Client(read_kubeconfig(cluster.kubeconfig.read_text()))
+
+
+async def _raise(cluster: RunningEngine, fence: int) -> None:
+    client = _client(cluster)
+    try:
+        await Fencing(client).raise_to(fence, frozenset({"deviceclasses"}))
+    finally:
+        await client.close()
+
+
+def _carried(cluster: RunningEngine) -> int:
+    return int(cluster.api.get(path_of(fence_map(1)))["data"]["fence"])
+
+
+async def test_a_fence_that_is_no_number_locks_nobody_out(cluster: RunningEngine) -> None:
+    fence = _carried(cluster)
+    path = path_of(fence_map(1))
+    assert patch(cluster, path, {"data": {"fence": "banana"}}, manager="kubectl")[0] == 200
+    await _raise(cluster, fence + 1)
+    assert _carried(cluster) == fence + 1
+    assert refused(try_apply(cluster.api, probe_object(fence), fence, dry_run=True))
+    assert try_apply(cluster.api, probe_object(fence + 1), fence + 1, dry_run=True)[0] == 201
+
+
+async def test_a_policy_that_was_deleted_and_made_again_enforces_the_next_leader(
+    cluster: RunningEngine,
+) -> None:
+    """The last one here: from then on this API server does not see ConfigMaps change any more."""
+    for plural in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
+        cluster.api.delete(f"{POLICIES}/{plural}/podwarden-fence")
+    eventually(
+        lambda: try_apply(cluster.api, probe_object(1), 1, dry_run=True)[0] == 201, "nothing guards"
+    )
+    fence = _carried(cluster)
+    for number in (fence + 1, fence + 2):
+        await _raise(cluster, number)
+        assert refused(try_apply(cluster.api, probe_object(number - 1), number - 1, dry_run=True))
+        assert try_apply(cluster.api, probe_object(number), number, dry_run=True)[0] == 201
+    with pytest.raises(FenceLost):
+        await _raise(cluster, fence + 1)
