@@ -126,18 +126,20 @@ def back_to_queue(row: Workload, instances: Sequence[Instance], now: datetime) -
     )
 
 
-def write(entry: Entry, change: Change) -> None:
+def write(entry: Entry, change: Change) -> bool:
+    """False: the row was changed by somebody else meanwhile, and nothing is stored."""
     row = change.row
     if change.back is not None:
         saved = _turn_back(entry, row, change.back, change.events[0][1])
     else:
         saved = entry.save(row)
     if saved is None:
-        return
+        return False
     for kind, text, code in change.events:
         entry.note(saved, kind, text, code=code)
     if change.ran is not None:
         entry.unit.history.record(template_of(row), row.kind, change.ran, row.spec.gpu)
+    return True
 
 
 def _turn_back(entry: Entry, row: Workload, number: int, why: str) -> Workload | None:

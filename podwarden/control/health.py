@@ -23,6 +23,7 @@ BATCH = 100  # rows per transaction
 TICK = 2.0  # seconds between turns while something waits for a time
 QUIET = timedelta(seconds=2)  # between two writes of a row for its counts, places or wording alone
 CALM = 30.0
+UNSAVED = -1  # no row has this version
 FIRST_PARK, LAST_PARK = 15.0, 600.0  # seconds before what found no room is admitted again
 
 
@@ -57,7 +58,9 @@ class Health:
                 continue
             change, timed = self._look(Case(row, presence, instances, lost, now), devices)
             waiting |= timed
-            self._judged[row.id] = (row.version, presence, instances, timed)
+            # What is still to be saved counts as judged only when the row shows it.
+            version = row.version if change is None else UNSAVED
+            self._judged[row.id] = (version, presence, instances, timed)
             if change is not None:
                 changes.append(change)
         for start in range(0, len(changes), BATCH):
@@ -104,12 +107,10 @@ class Health:
         return Change(new, ((EventKind.STATE, why, ""),))
 
     async def _save(self, changes: Sequence[Change], fence: int, now: datetime) -> None:
-        def work(entry: Entry) -> None:
-            for change in changes:
-                write(entry, change)
+        def work(entry: Entry) -> list[Change]:
+            return [change for change in changes if write(entry, change)]
 
-        await self._desk.ledger.write(work, fence=fence)
-        for change in changes:
+        for change in await self._desk.ledger.write(work, fence=fence):
             self._quiet_until[change.row.id] = now + QUIET
             if change.ran is not None:
                 self._desk.past.learned(change.row, change.ran)

@@ -148,10 +148,11 @@ class Ledger:
         if not events:
             return Turn(again=FOLLOW_SECONDS)
         foreign = [event for event in events if event.id not in self._own]
-        self._last_event = events[-1].id
-        self._own = {number for number in self._own if number > self._last_event}
         subjects = dict.fromkeys(event.subject for event in foreign)
         await self._read_again([subject for subject in subjects if "/" not in subject])
+        # Only now: what could not be read is asked for again.
+        self._last_event = events[-1].id
+        self._own = {number for number in self._own if number > self._last_event}
         for subject in subjects:
             self._announce(subject)
         said = f"{len(foreign)} events of another process" if foreign else ""
