@@ -302,7 +302,6 @@ class Rollout:
         )
         if self._told.get(key) == reason.text:
             return
-        self._told[key] = reason.text
 
         def work(entry: Entry) -> None:
             saved = entry.save(replace(row, reason=reason))
@@ -310,6 +309,7 @@ class Rollout:
                 entry.note(saved, EventKind.REASON, reason.text, code=reason.code)
 
         await self._desk.ledger.write(work, fence=self._desk.fence())
+        self._told[key] = reason.text
 
     async def _refused(self, row: Workload, refusal: Refused) -> None:
         """The cluster will not have it: a first start ends as failed, a running one says so, once."""
