@@ -117,7 +117,7 @@ def build(
     tidying = Loop("tidying", Tidying(store, leader, clock).turn, clock)
     ledger.clusters_changed = connections.hint
     servers = servers or NfsServers(clock)
-    workloads = Workloads(ledger, links, leader, clock)
+    workloads = Workloads(ledger, links, leader, clock, servers)
     controller = Controller(
         workloads,
         Clusters(ledger, links, workloads, clock, probe=probe or _probe),

@@ -13,6 +13,7 @@ from podwarden.control.charges import is_array
 from podwarden.control.desk import Desk
 from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn
+from podwarden.control.needs import storages_of
 from podwarden.control.rollout import Rollout
 from podwarden.domain.event import EventKind
 from podwarden.domain.observation import Observation
@@ -67,7 +68,8 @@ class Admission:
         at = desk.books.revision
         if (at, seen.revision) == self._last and not self._is_due(now):
             return Turn(again=self._sleep(now))
-        await desk.past.know(list(desk.books.queued.values()))
+        bound = (row for row in desk.books.holding.values() if storages_of(row.spec))
+        await desk.past.know([*desk.books.queued.values(), *bound])
         view = snapshot.build(desk.books, seen, desk.known, desk.past, now.astimezone())
         grounds = _grounds(view, seen)
         if grounds == self._grounds and not self._is_due(now):

@@ -10,15 +10,17 @@ from datetime import timedelta
 from podwarden import catalog, scheduling
 from podwarden.control import made, wares
 from podwarden.control.answers import Made, Submitted
-from podwarden.control.ground import Sight, UseCases, allow_new
+from podwarden.control.ground import Sight, UseCases, allow_host, allow_new
 from podwarden.control.ledger import Entry
 from podwarden.control.made import Offer
+from podwarden.control.reach import check_servers
 from podwarden.control.snapshot import new_claimant
-from podwarden.domain.access import Role, User
+from podwarden.control.wares import Lan
+from podwarden.domain.access import User
 from podwarden.domain.event import EventKind
 from podwarden.domain.placement import Claimant
 from podwarden.domain.workload import Desire, Revision, Spec, State, Workload
-from podwarden.errors import Conflict, Forbidden, Invalid, NotFound
+from podwarden.errors import Conflict, Invalid, NotFound
 from podwarden.store import Unit
 
 ANSWER_WITHIN = 0.25  # seconds that a submit waits for the plan's word
@@ -31,6 +33,7 @@ class Ask:
 
     row: Workload
     offer: Offer
+    lan: Lan
 
 
 class Deploying(UseCases):
@@ -68,10 +71,11 @@ class Deploying(UseCases):
         allow_new(actor)
         asks: list[Ask] = []
         for offer in offers:
-            _allow_devices(actor, offer.spec)
+            allow_host(actor, offer.spec)
             cluster = self._cluster_for(offer.spec.cluster)
             row = self._new_row(actor, replace(offer.spec, cluster=cluster), len(asks))
-            asks.append(Ask(row, offer))
+            asks.append(Ask(row, offer, wares.lan_of(self._links.get(cluster).observe())))
+        await check_servers(self._ledger.store, self._servers, [a.row.spec for a in asks])
         sights = {a.row.cluster: await self._sight(a.row.cluster) for a in asks}
         for cluster, sight in sights.items():
             await sight.past.know([a.row for a in asks if a.row.cluster == cluster])
@@ -208,13 +212,9 @@ def _checked(unit: Unit, ask: Ask, *, alone: bool) -> Workload:
         )
     made.check(unit, row.name, row.owner, ask.offer.generated)
     try:
-        return replace(row, spec=wares.check(unit, row, row.spec, coming=ask.offer.coming))
+        spec = wares.check(unit, row, row.spec, ask.lan, coming=ask.offer.coming)
+        return replace(row, spec=spec)
     except Invalid as error:
         if alone:
             raise
         raise Invalid(error.problems, source=row.name) from error
-
-
-def _allow_devices(actor: User, spec: Spec) -> None:
-    if spec.devices and actor.role is not Role.ADMIN:
-        raise Forbidden("Only admins may give a workload devices of its host (`devices`).")

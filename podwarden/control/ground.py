@@ -12,13 +12,14 @@ from podwarden.control.ledger import Ledger
 from podwarden.control.links import Links
 from podwarden.control.never import Never
 from podwarden.control.past import Past
+from podwarden.control.reach import NfsServers
 from podwarden.control.room import Room
 from podwarden.domain.access import Role, User, may_change
 from podwarden.domain.inventory import Node
 from podwarden.domain.observation import Observation
 from podwarden.domain.placement import Snapshot
 from podwarden.domain.reason import Reason
-from podwarden.domain.workload import Workload
+from podwarden.domain.workload import Spec, Workload
 from podwarden.errors import Conflict, Forbidden, Invalid, NotFound
 from podwarden.store import Unit
 
@@ -38,8 +39,16 @@ class Sight:
 class UseCases:
     """Shared by all use cases about workloads; holds no state but answers that it remembers."""
 
-    def __init__(self, ledger: Ledger, links: Links, leader: Leader, clock: Clock) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        links: Links,
+        leader: Leader,
+        clock: Clock,
+        servers: NfsServers | None = None,
+    ) -> None:
         self._ledger = ledger
+        self._servers = servers or NfsServers(clock)
         self._links = links
         self._leader = leader
         self._clock = clock
@@ -136,6 +145,16 @@ def allow_look(actor: User) -> None:
     """Everybody who may come in may look at everything."""
     if actor.disabled:
         raise Forbidden(f"The user {actor.name} is disabled.")
+
+
+def allow_host(actor: User, spec: Spec) -> None:
+    """What reaches out of its container is the admins' to give. Forbidden."""
+    if actor.role is Role.ADMIN:
+        return
+    if spec.devices:
+        raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
+    if spec.host_network:
+        raise Forbidden("Only admins may give a workload its node's network (`host_network`).")
 
 
 def allow_new(actor: User) -> None:

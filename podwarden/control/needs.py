@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from podwarden.domain.storage import Storage
@@ -49,18 +49,18 @@ def read(unit: Unit, spec: Spec) -> Needs:
     return Needs({name: unit.secrets.get(name) for name in sorted(wanted)}, storages)
 
 
-def problems(unit: Unit, spec: Spec, cluster: str) -> list[Problem]:
-    """What the spec names and nobody stored, or what cannot be had where it is to run."""
-    found = list(_secret_problems(unit, spec)) if secrets_of(spec) else []
+def problems(unit: Unit, spec: Spec, coming: Collection[str] = ()) -> list[Problem]:
+    """What the spec names and nobody stored, or what cannot be had in its cluster. coming: secrets made with it."""
+    found = list(_secret_problems(unit, spec, coming)) if secrets_of(spec) else []
     names = storages_of(spec)
     if names:
         known = {storage.name: storage for storage in unit.storages.list()}
-        found += _storage_problems(known, spec, cluster)
+        found += _storage_problems(known, spec)
     return found
 
 
-def _secret_problems(unit: Unit, spec: Spec) -> Iterator[Problem]:
-    logins = {secret.name: secret.registry for secret in unit.secrets.list()}
+def _secret_problems(unit: Unit, spec: Spec, coming: Collection[str]) -> Iterator[Problem]:
+    logins = {**dict.fromkeys(coming, ""), **{s.name: s.registry for s in unit.secrets.list()}}
     for variable, name in spec.secrets:
         if name not in logins:
             yield Problem(
@@ -78,7 +78,7 @@ def _secret_problems(unit: Unit, spec: Spec) -> Iterator[Problem]:
         )
 
 
-def _storage_problems(known: Mapping[str, Storage], spec: Spec, cluster: str) -> Iterator[Problem]:
+def _storage_problems(known: Mapping[str, Storage], spec: Spec) -> Iterator[Problem]:
     bound = (spec.node, f"the workload asks for node {spec.node}") if spec.node else None
     for number, volume in enumerate(spec.volumes):
         if volume.kind is not VolumeKind.STORAGE:
@@ -89,11 +89,11 @@ def _storage_problems(known: Mapping[str, Storage], spec: Spec, cluster: str) ->
             yield Problem(field, volume.storage, _unknown(known))
         elif storage.nfs:
             continue
-        elif storage.cluster != cluster:
+        elif storage.cluster != spec.cluster:
             yield Problem(
                 field,
                 storage.name,
-                f"a storage of cluster {cluster}; this one lies in cluster {storage.cluster}",
+                f"a storage of cluster {spec.cluster}; this one lies in cluster {storage.cluster}",
             )
         elif bound is not None and bound[0] != storage.node:
             yield Problem(

@@ -1,9 +1,10 @@
-"""What past runs teach: how long each template takes, and which requests are common. Read seldom."""
+"""What past runs teach: how long each template takes, and which requests are common; and where storages lie. Read seldom."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
+from podwarden.control.needs import storages_of
 from podwarden.domain.workload import Workload
 from podwarden.store import Store, Unit
 
@@ -19,13 +20,17 @@ class Past:
         self._longest: dict[str, timedelta | None] = {}
         self._learned = 0
         self.mix: tuple[tuple[int, int, int], ...] = ()
+        self.places: dict[str, str] = {}  # storage that lies on one node -> that node
 
     async def refresh(self) -> None:
         self._learned = 0
         self.mix = await self._store.read(lambda unit: unit.history.mix())
 
     async def know(self, workloads: list[Workload]) -> None:
-        """Make `expected` answer for these; one read for all that are new."""
+        """Make `expected` and `places` answer for these; one read for all that are new."""
+        if any(storages_of(workload.spec) for workload in workloads):
+            found = await self._store.read(lambda unit: unit.storages.list())
+            self.places = {storage.name: storage.node for storage in found if storage.node}
         if self._learned >= MIX_AFTER:
             await self.refresh()
         if len(self._longest) > MOST:

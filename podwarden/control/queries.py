@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from podwarden.control import addresses
 from podwarden.control.answers import Gpu, Queued
 from podwarden.control.books import Books
 from podwarden.control.ground import UseCases, allow_look, find
@@ -61,8 +62,7 @@ class Queries(UseCases):
             seen = self._links.get(workload.cluster).observe()
         except NotFound:
             return ()
-        presence = seen.presences.get(workload.id)
-        return (presence.address,) if presence is not None and presence.address else ()
+        return addresses.urls(workload, seen)
 
     async def revisions(self, actor: User, ref: str, cluster: str = "") -> tuple[Revision, ...]:
         allow_look(actor)

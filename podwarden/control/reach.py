@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Sequence
 
 from podwarden.control.clock import Clock
+from podwarden.control.needs import storages_of
+from podwarden.domain.workload import Spec
+from podwarden.errors import Invalid, Problem
+from podwarden.store import Store
 
 NFS_PORT = 2049
 WITHIN = 10.0  # seconds
@@ -55,3 +60,26 @@ class NfsServers:
         lasts = BELIEVED / 10 if said else BELIEVED
         self._said[server] = (self._clock.monotonic() + lasts, said)
         return said
+
+
+async def check_servers(store: Store, servers: NfsServers, specs: Sequence[Spec]) -> None:
+    """Invalid: an NFS server that one of these needs does not answer. Asked before anything is stored."""
+    names = frozenset[str]().union(*(storages_of(spec) for spec in specs))
+    if not names:
+        return
+    found = await store.read(lambda unit: unit.storages.list(names))
+    looked = [storage for storage in found if storage.nfs and storage.checked]
+    said = await asyncio.gather(*(servers.trouble(storage.server) for storage in looked))
+    trouble = {s.name: why for s, why in zip(looked, said, strict=True) if why}
+    problems = [
+        Problem(
+            f"volumes[{place}].storage",
+            volume.storage,
+            f"a storage whose NFS server answers; {trouble[volume.storage]}. Nothing was deployed",
+        )
+        for spec in specs
+        for place, volume in enumerate(spec.volumes)
+        if volume.storage in trouble
+    ]
+    if problems:
+        raise Invalid(problems)

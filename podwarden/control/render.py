@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from podwarden.control import revising
+from podwarden.control.needs import Needs
 from podwarden.control.target import tasks_that_may_exist
 from podwarden.domain.observation import Observation
 from podwarden.domain.placement import Placement
 from podwarden.domain.workload import Priority, Revision, Update, Workload
 from podwarden.kube.render import Rendered, Strategy, render
+from podwarden.kube.render_pod import StorageSource
 
 
 def render_row(
     row: Workload,
     revisions: tuple[Revision, ...],
-    secrets: Mapping[str, str],
+    given: Needs,
     seen: Observation,
 ) -> Rendered:
-    """Invalid: a secret is missing. An array never gets fewer instances than it has."""
+    """Invalid: a secret or storage is missing. An array never gets fewer instances than it has."""
     presence = seen.presences.get(row.id)
     tasks = tasks_that_may_exist(row)
     here = presence.desired if presence is not None else 0
     return render(
         row,
         row.placement or Placement(row.id, ()),
-        secrets=secrets,
+        secrets=given.secrets,
+        storages={
+            name: StorageSource(path=each.path, server=each.server, node=each.node)
+            for name, each in given.storages.items()
+        },
         capabilities=seen.capabilities,
         strategy=_strategy(row),
         revisions=revisions,

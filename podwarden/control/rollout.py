@@ -7,16 +7,17 @@ what the cluster shows, never from what was meant before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from podwarden.control import made
+from podwarden.control import made, needs
 from podwarden.control.desk import Desk
 from podwarden.control.gates import Gates
 from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn, guarded
+from podwarden.control.needs import Needs
 from podwarden.control.target import (
     REMOVED,
     Do,
@@ -42,7 +43,7 @@ FIRST_BACK_OFF, LAST_BACK_OFF = 0.25, 30.0
 SAID_FROM = 1.0  # seconds of back-off: what fails that often is said, not only logged
 CALM = 30.0  # seconds between turns without a hint
 
-Renderer = Callable[[Workload, tuple[Revision, ...], Mapping[str, str], Observation], Any]
+Renderer = Callable[[Workload, tuple[Revision, ...], Needs, Observation], Any]
 HOLDS = "holds"
 
 
@@ -254,8 +255,8 @@ class Rollout:
         target = wanted(row)
         self._settled.discard(row.id)
         try:
-            revisions, secrets = await self._desk.ledger.store.read(lambda unit: _needs(unit, row))
-            rendered = self._render(row, revisions, secrets, seen)
+            revisions, given = await self._desk.ledger.store.read(lambda unit: _needs(unit, row))
+            rendered = self._render(row, revisions, given, seen)
             await self._desk.link.apply(rendered, self._desk.fence())
         except (Conflict, NotFound):
             raise
@@ -386,17 +387,6 @@ class Rollout:
         return min([*waits, CALM])
 
 
-def _needs(unit: Unit, row: Workload) -> tuple[tuple[Revision, ...], dict[str, str]]:
-    """Refused: a secret is gone, as after a lost disk: asking the cluster again would not bring it back."""
-    names = {secret for _, secret in row.spec.secrets}
-    if row.spec.image_pull_secret:
-        names.add(row.spec.image_pull_secret)
-    missing = sorted(names - set(unit.secrets.names())) if names else []
-    if missing:
-        raise Refused(
-            f"PodWarden does not have the secret {missing[0]}: store it again, then start it again."
-        )
-    return (
-        tuple(unit.workloads.revisions(row.id)),
-        {name: unit.secrets.get(name) for name in sorted(names)},
-    )
+def _needs(unit: Unit, row: Workload) -> tuple[tuple[Revision, ...], Needs]:
+    """Refused: a secret or a storage is gone."""
+    return tuple(unit.workloads.revisions(row.id)), needs.read(unit, row.spec)

@@ -69,7 +69,7 @@ def claimant(
     row: Workload, seen: Observation, past: Past, now: datetime, *, slots: int, at_least: int
 ) -> Claimant:
     spec = row.spec
-    nodes, why = allowed_nodes(spec, row.id, seen)
+    nodes, why = allowed_nodes(spec, row.id, seen, past.places)
     limit = spec.job.time_limit_s if spec.job is not None else None
     return Claimant(
         workload=row.id,
@@ -180,27 +180,33 @@ def merge_known(nodes: tuple[Node, ...], known: Mapping[str, Node]) -> tuple[Nod
 
 
 def allowed_nodes(
-    spec: Spec, workload: str, seen: Observation
+    spec: Spec, workload: str, seen: Observation, places: Mapping[str, str]
 ) -> tuple[frozenset[str] | None, str]:
-    """Where `node:` and volumes that lie on one node allow it; None = anywhere."""
+    """Where `node:`, and volumes and storages that lie on one node, allow it; None = anywhere. places: of storages."""
     nodes: frozenset[str] | None = None
     why = ""
     if spec.node:
         nodes, why = frozenset({spec.node}), f"node: {spec.node}"
     for volume in spec.volumes:
-        if volume.kind is not VolumeKind.DISK:
+        if volume.kind is VolumeKind.DISK:
+            place = seen.volume_nodes.get(f"{workload}/{volume.name}")
+            what = f"its volume {volume.name}"
+        elif volume.kind is VolumeKind.STORAGE:
+            place = places.get(volume.storage)
+            what = f"its storage {volume.storage}"
+        else:
             continue
-        place = seen.volume_nodes.get(f"{workload}/{volume.name}")
         if place is not None:
             here = frozenset({place})
             nodes = here if nodes is None else nodes & here
-            why = f"its volume {volume.name}, which lies on {place}"
+            why = what
     return nodes, why
 
 
 def _waiting(row: Workload, books: Books, seen: Observation, past: Past, now: datetime) -> Claimant:
     """Cached per version where nothing but the row decides it."""
-    steady = not row.spec.hours and not any(v.kind is VolumeKind.DISK for v in row.spec.volumes)
+    lying = (VolumeKind.DISK, VolumeKind.STORAGE)
+    steady = not row.spec.hours and not any(v.kind in lying for v in row.spec.volumes)
     known = books.claimants.get(row.id)
     if steady and known is not None and known[0] == row.version:
         return known[1]

@@ -12,11 +12,13 @@ from podwarden import catalog, scheduling
 from podwarden.control import made, revising, wares, words
 from podwarden.control.answers import Made, Updated
 from podwarden.control.charges import LIVE
-from podwarden.control.ground import Sight, UseCases, allow, find
+from podwarden.control.ground import Sight, UseCases, allow, allow_host, find
 from podwarden.control.ledger import Entry
 from podwarden.control.made import Offer
+from podwarden.control.reach import check_servers
 from podwarden.control.snapshot import claimant
-from podwarden.domain.access import Role, User
+from podwarden.control.wares import Lan
+from podwarden.domain.access import User
 from podwarden.domain.event import EventKind
 from podwarden.domain.inventory import Holding
 from podwarden.domain.placement import Claimant, Placement, Reserved, Snapshot
@@ -33,7 +35,7 @@ from podwarden.domain.workload import (
     VolumeKind,
     Workload,
 )
-from podwarden.errors import Conflict, Forbidden, Invalid, Refused
+from podwarden.errors import Conflict, Invalid, Refused
 from podwarden.store import Unit
 
 NEEDS_DOWNTIME = "UPDATE_NEEDS_DOWNTIME"
@@ -145,23 +147,26 @@ class Updates(UseCases):
         allow(actor, row)
         offer = made.kept(offer, row.spec)
         spec = offer.spec
-        if spec.devices and actor.role is not Role.ADMIN:
-            raise Forbidden("Only admins may give a workload devices of its host (`devices`).")
+        allow_host(actor, spec)
         spec = replace(spec, cluster=row.cluster)
         _check_fixed(row, spec)
         if row.desire is Desire.DELETE:
             raise Conflict(f"{row.name} is being deleted.", code="STATE_FORBIDS")
+        await check_servers(self._ledger.store, self._servers, [spec])
         await self._check_fits(replace(row, spec=spec))
+        lan = wares.lan_of(self._links.get(row.cluster).observe())
         asked = spec
         spec = await self._ledger.store.read(
-            lambda unit: wares.check(unit, row, asked, coming=offer.coming)
+            lambda unit: wares.check(unit, row, asked, lan, coming=offer.coming)
         )
         way = await self._way(row, spec, recreate=recreate)
         if dry_run or way.how == "nothing":
             return Updated(row, way.how, way.text)
         offer = replace(offer, spec=spec)
         stored, secrets_made = await self._ledger.write(
-            lambda entry: _commit(entry, row, offer, way, actor=actor.name, note=note, kind=kind)
+            lambda entry: _commit(
+                entry, row, offer, way, lan=lan, actor=actor.name, note=note, kind=kind
+            )
         )
         return Updated(stored, way.how, way.text, secrets_made)
 
@@ -198,8 +203,8 @@ class Updates(UseCases):
         devices = words.devices_by_uuid(view.nodes)
         if row.state is State.STARTING:
             return _instead(view, changed, sight, now)
-        why = "it has a volume that one copy at a time can use"
-        if not _one_at_a_time(spec) and spec.update is not Update.RECREATE and not recreate:
+        why = _one_at_a_time(spec)
+        if not why and spec.update is not Update.RECREATE and not recreate:
             placement, why = _room_beside(view, _extra(changed, sight, now, slots=1), now)
             if placement is not None:
                 where = words.place(placement.slots, devices)
@@ -275,8 +280,13 @@ def _without(view: Snapshot, row: Workload, sight: Sight) -> Snapshot:
     return replace(view, nodes=nodes, holdings=tuple(freed), reserved=tuple(promised))
 
 
-def _one_at_a_time(spec: Spec) -> bool:
-    return any(volume.kind is VolumeKind.DISK and not volume.read_only for volume in spec.volumes)
+def _one_at_a_time(spec: Spec) -> str:
+    """Why two copies cannot be there at once, "" when they can."""
+    if any(volume.kind is VolumeKind.DISK and not volume.read_only for volume in spec.volumes):
+        return "it has a volume that one copy at a time can use."
+    return (
+        "its ports are its node's own (host_network)." if spec.host_network and spec.ports else ""
+    )
 
 
 def _check_fixed(row: Workload, spec: Spec) -> None:
@@ -312,13 +322,14 @@ def _commit(
     offer: Offer,
     way: Way,
     *,
+    lan: Lan,
     actor: str,
     note: str,
     kind: EventKind,
 ) -> tuple[Workload, tuple[Made, ...]]:
     """Conflict STALE: somebody changed it since the way was chosen."""
     number, spec = row.revision + 1, offer.spec
-    if wares.check(entry.unit, row, spec, coming=offer.coming) != spec:
+    if wares.check(entry.unit, row, spec, lan, coming=offer.coming) != spec:
         raise _stale(row)  # a port was taken since the way was chosen
     if way.how == "replace":
         new = replace(row, spec=spec, revision=number, changed_at=entry.now)

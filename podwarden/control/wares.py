@@ -6,43 +6,69 @@ get it; and before it, for a preview.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from podwarden.control import needs
+from podwarden.domain.observation import Observation
 from podwarden.domain.workload import (
     ENDED,
     Desire,
     Expose,
     Kind,
+    Port,
     Spec,
     State,
-    VolumeKind,
     Workload,
 )
-from podwarden.errors import Conflict, Invalid, Problem
+from podwarden.errors import Conflict, Invalid
 from podwarden.store import Unit
 
 PORT_TAKEN = "PORT_TAKEN"
 PAGE = 1000
+Number = tuple[str, int]  # protocol and port
 _RESTING = frozenset({State.STOPPED, State.FAILED})
 
 
-def check(unit: Unit, row: Workload, spec: Spec, *, coming: Collection[str] = ()) -> Spec:
+@dataclass(frozen=True, slots=True)
+class Lan:
+    """The nodes' addresses in the local network. shared: a port has the same number there, so that two workloads cannot
+    both have it; else the cluster chooses a number for each. taken: by work that is not PodWarden's.
+    """
+
+    shared: bool = True
+    taken: Mapping[Number, str] = field(default_factory=dict)
+
+
+def lan_of(seen: Observation) -> Lan:
+    """What was not seen completely yet may be shared."""
+    return Lan(seen.capabilities.lan_ports or not seen.complete, seen.lan_taken)
+
+
+def _claims(spec: Spec, lan: Lan) -> Iterator[tuple[Number, Port]]:
+    """The numbers on the nodes' addresses that a spec takes for itself."""
+    for port in spec.ports:
+        if spec.host_network or (port.expose is Expose.LAN and lan.shared):
+            yield (port.protocol, port.port), port
+
+
+def check(unit: Unit, row: Workload, spec: Spec, lan: Lan, *, coming: Collection[str] = ()) -> Spec:
     """The spec as it may be stored for this workload: a port of a template that somebody else has on the local
     network stays inside the cluster, since nobody typed it. coming: secrets that will be made with it.
 
     Conflict PORT_TAKEN names the holder of one that was typed; Invalid: unknown secrets and storages.
     """
     _check_known(unit, spec, coming)
-    asked = [port for port in spec.ports if port.expose is Expose.LAN]
+    asked = list(_claims(spec, lan))
     if not asked:
         return spec
-    taken = _holders(unit, row)
-    clashes = [port for port in asked if port.port in taken]
-    if clashes and not spec.template:
-        raise _taken(clashes[0].port, taken)
-    if not clashes:
+    taken = _holders(unit, row, lan)
+    numbers = [number for number, _ in asked if number in taken]
+    if numbers and (spec.host_network or not spec.template):
+        raise _taken(numbers[0], taken)
+    if not numbers:
         return spec
+    clashes = [port for number, port in asked if number in taken]
     return replace(
         spec,
         ports=tuple(
@@ -51,13 +77,13 @@ def check(unit: Unit, row: Workload, spec: Spec, *, coming: Collection[str] = ()
     )
 
 
-def check_start(unit: Unit, row: Workload) -> None:
+def check_start(unit: Unit, row: Workload, lan: Lan) -> None:
     """Before a start of what has ended: somebody may have taken its port meanwhile. Conflict PORT_TAKEN."""
-    asked = [port.port for port in row.spec.ports if port.expose is Expose.LAN]
-    taken = _holders(unit, row) if asked else {}
-    for port in asked:
-        if port in taken:
-            raise _taken(port, taken)
+    asked = [number for number, _ in _claims(row.spec, lan)]
+    taken = _holders(unit, row, lan) if asked else {}
+    for number in asked:
+        if number in taken:
+            raise _taken(number, taken)
 
 
 def inside(asked: Spec, stored: Spec) -> list[int]:
@@ -69,14 +95,12 @@ def inside(asked: Spec, stored: Spec) -> list[int]:
     ]
 
 
-def _holders(unit: Unit, row: Workload) -> Mapping[int, str]:
+def _holders(unit: Unit, row: Workload, lan: Lan) -> Mapping[Number, str]:
     """Who has which port on the local network: whatever runs or waits, and stopped services, whose address stays."""
-    return {
-        port.port: other.name
-        for other in _others(unit, row)
-        for port in other.spec.ports
-        if port.expose is Expose.LAN
+    own = {
+        number: other.name for other in _others(unit, row) for number, _ in _claims(other.spec, lan)
     }
+    return {**lan.taken, **own}
 
 
 def _others(unit: Unit, row: Workload) -> Iterator[Workload]:
@@ -97,34 +121,16 @@ def _others(unit: Unit, row: Workload) -> Iterator[Workload]:
                 yield other
 
 
-def _taken(port: int, taken: Mapping[int, str]) -> Conflict:
+def _taken(number: Number, taken: Mapping[Number, str]) -> Conflict:
+    protocol, port = number
+    which = f"Port {port}" if protocol == "TCP" else f"{protocol} port {port}"
     return Conflict(
-        f"Port {port} on the local network is taken by {taken[port]}: choose another port.",
+        f"{which} on the local network is taken by {taken[number]}: choose another port.",
         code=PORT_TAKEN,
     )
 
 
 def _check_known(unit: Unit, spec: Spec, coming: Collection[str]) -> None:
-    known = set(unit.secrets.names()) if spec.secrets or spec.image_pull_secret else set()
-    known.update(coming)
-    problems = [
-        Problem(f"secrets.{variable}", name, "the name of a stored secret")
-        for variable, name in spec.secrets
-        if name not in known
-    ]
-    pull = spec.image_pull_secret
-    if pull and pull not in known:
-        problems.append(Problem("image_pull_secret", pull, "the name of a stored secret"))
-    problems.extend(_unknown_storages(spec))
+    problems = needs.problems(unit, spec, coming)
     if problems:
         raise Invalid(problems)
-
-
-def _unknown_storages(spec: Spec) -> Iterable[Problem]:
-    for number, volume in enumerate(spec.volumes):
-        if volume.kind is VolumeKind.STORAGE:
-            yield Problem(
-                f"volumes[{number}].storage",
-                volume.storage,
-                "a kind of volume that this PodWarden has: disk, cache or scratch",
-            )

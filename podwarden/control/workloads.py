@@ -43,6 +43,7 @@ class Workloads(Deploying, Updates, Queries):
 
     async def start(self, actor: User, ref: str, cluster: str = "") -> Workload:
         """Into the queue again. Conflict: it has not ended, is being deleted, or a port of it was taken meanwhile."""
+        lans = {name: wares.lan_of(self._links.get(name).observe()) for name in self._clusters("")}
 
         def order(row: Workload, entry: Entry) -> Workload:
             if row.state not in ENDED or row.desire is Desire.DELETE:
@@ -50,7 +51,7 @@ class Workloads(Deploying, Updates, Queries):
                     f"{row.name} is {row.state.value}: only what has ended can be started.",
                     code="STATE_FORBIDS",
                 )
-            wares.check_start(entry.unit, row)
+            wares.check_start(entry.unit, row, lans.get(row.cluster, wares.Lan()))
             return replace(
                 row,
                 desire=Desire.RUN,

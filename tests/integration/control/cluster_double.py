@@ -11,7 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from podwarden.domain.inventory import Device, Holder, Holding, Node
+from podwarden.domain.inventory import Capabilities, Device, Holder, Holding, Node
 from podwarden.domain.observation import Instance, Observation, Presence
 from podwarden.errors import FenceLost, NotFound, Unavailable
 
@@ -22,10 +22,11 @@ class Given:
 
     row: object
     secrets: tuple[str, ...] = ()
+    storages: tuple[str, ...] = ()
 
 
-def give(row, revisions, secrets, seen):
-    return Given(row, tuple(sorted(secrets)))
+def give(row, revisions, needs, seen):
+    return Given(row, tuple(sorted(needs.secrets)), tuple(sorted(needs.storages)))
 
 
 def gpu_node(name, *vram_gb, **changes):
@@ -53,6 +54,8 @@ class Cluster:
         self._presences = {}
         self._instances = {}
         self._rows = {}
+        self._given = {}
+        self._able, self._lan_taken = Capabilities(), {}
         self._holds = ()
         self._revision = 1
         self._changed = asyncio.Event()
@@ -66,6 +69,15 @@ class Cluster:
 
     def instances(self, workload):
         return self._instances.get(workload, ())
+
+    def given(self, workload):
+        """What it was last applied with."""
+        return self._given[workload]
+
+    def able(self, capabilities, lan_taken=()):
+        """What the cluster can do, and which LAN ports are other people's."""
+        self._able, self._lan_taken = capabilities, dict(lan_taken)
+        self.touch()
 
     def presence(self, workload):
         return self._presences.get(workload)
@@ -146,6 +158,8 @@ class Cluster:
                 instances=dict(self._instances),
                 presences=dict(self._presences),
                 holds=tuple((h.device, h.workload) for h in self._holds),
+                capabilities=self._able,
+                lan_taken=self._lan_taken,
             )
         return self._shown
 
@@ -170,6 +184,7 @@ class Cluster:
         self._check("apply", fence, row.id, row.revision)
         replaced = self._rows.get(row.id)
         self._rows[row.id] = row
+        self._given[row.id] = rendered
         kind = "Deployment" if row.spec.endless else "Job"
         self._presences[row.id] = Presence(
             row.id, row.name, row.revision, objects=((kind, row.name),),

@@ -25,7 +25,7 @@ def start(tmp_path: Path, cluster):
     """A context manager that runs one more PodWarden on the same data."""
 
     @asynccontextmanager
-    async def run(*, holder="", lease=6.0, data="data", to=None, url=""):
+    async def run(*, holder="", lease=6.0, data="data", to=None, url="", **seams):
         settings = Settings(
             data=tmp_path / data,
             database_url=url,
@@ -33,7 +33,8 @@ def start(tmp_path: Path, cluster):
             admin_password="a long password",
         )
         app = bootstrap.build(
-            settings, connect=lambda name, text: to or cluster, render=give, probe=_probe, holder=holder
+            settings, connect=lambda name, text: to or cluster, render=give, probe=_probe, holder=holder,
+            **seams,
         )  # fmt: skip
         known = await app.store.read(lambda unit: unit.clusters.list())
         if not known and data == "data":

@@ -5,6 +5,7 @@ from dataclasses import replace
 from controlmaking import NOW, row, service
 
 from podwarden.control import revising
+from podwarden.control.needs import Needs
 from podwarden.control.render import render_row
 from podwarden.domain.inventory import Capabilities
 from podwarden.domain.observation import Observation
@@ -14,7 +15,7 @@ SEEN = Observation("home", NOW, 1, capabilities=Capabilities())
 
 
 def main(workload):
-    return render_row(workload, (), {}, SEEN).objects[-1]
+    return render_row(workload, (), Needs({}, {}), SEEN).objects[-1]
 
 
 def with_priority(workload, priority):

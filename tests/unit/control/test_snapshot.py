@@ -16,6 +16,9 @@ from podwarden.domain.workload import Desire, State, Volume, VolumeKind
 class NoPast:
     mix = ()
 
+    def __init__(self):
+        self.places = {"renders": "n3"}
+
     def expected(self, workload):
         return timedelta(seconds=90) if workload.kind.value == "job" else None
 
@@ -104,6 +107,17 @@ def test_a_volume_on_a_node_binds_the_workload_there():
     both = replace(disk, node="n2")
     (nowhere,) = make(books_of(row(both, State.QUEUED)), placed).claimants
     assert nowhere.nodes == frozenset()
+
+
+def test_a_storage_on_a_node_binds_the_workload_there_and_one_in_the_network_does_not():
+    renders = Volume("v", "/v", VolumeKind.STORAGE, storage="renders")
+    media = Volume("w", "/w", VolumeKind.STORAGE, storage="media")
+    (claim,) = make(
+        books_of(row(service(volumes=(media, renders)), State.QUEUED)), seen()
+    ).claimants
+    assert (claim.nodes, claim.nodes_why) == ({"n3"}, "its storage renders")
+    (free,) = make(books_of(row(service(volumes=(media,)), State.QUEUED)), seen()).claimants
+    assert free.nodes is None
 
 
 def test_holdings_of_our_own_say_when_they_end():
