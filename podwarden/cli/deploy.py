@@ -85,7 +85,7 @@ def _sentence(answer: dict[str, Any], took: float | None) -> str:
         nodes = list(dict.fromkeys(slot["node"] for slot in placement["slots"]))
         where = words.place(nodes, placement["devices"], workload["spec"])
         return f"{workload['name']}: accepted, starts on {where}"
-    return words.line(workload, took)
+    return words.line_with_urls(workload, took)
 
 
 @app.command()

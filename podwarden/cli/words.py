@@ -83,6 +83,12 @@ def progress(workload: Shape) -> str:
     return f"{counts.get('done', 0)} of {total} done" + (f", {failed} failed" if failed else "")
 
 
+def line_with_urls(workload: Shape, took: float | None = None) -> str:
+    """The one line, and where it can be reached: `web: running on n3, 12 s   http://192.168.1.33:8080`."""
+    urls = workload["urls"] if workload["state"] in ("running", "unhealthy", "updating") else []
+    return "   ".join([line(workload, took), *urls])
+
+
 def line(workload: Shape, took: float | None = None) -> str:
     """The one line about a workload. took: seconds since it was asked for."""
     state = workload["state"]

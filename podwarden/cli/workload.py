@@ -66,7 +66,8 @@ def list_(
     if output is Format.JSON:
         print_json(found)
     elif found:
-        say(table(("NAME", "KIND", "STATE", "WHERE", "OWNER", "AGE"), [_row(w) for w in found]))
+        heads = ("NAME", "KIND", "STATE", "WHERE", "OWNER", "AGE", "ADDRESS")
+        say(table(heads, [_row(w) for w in found]))
     else:
         say("No workloads. Next: podwarden deploy TEMPLATE (podwarden template list)")
 
@@ -275,4 +276,5 @@ def _row(w: dict[str, Any]) -> tuple[str, ...]:
     state = w["state"] + (f", {words.progress(w)}" if words.progress(w) else "")
     if w["state"] in ("queued", "failed", "unhealthy") and w["reason"]:
         where = w["reason"]["code"]
-    return (w["name"], w["kind"], state, where, w["owner"], words.since(w["times"]["created_at"]))
+    age = words.since(w["times"]["created_at"])
+    return (w["name"], w["kind"], state, where, w["owner"], age, " ".join(w["urls"][:1]))

@@ -91,6 +91,14 @@ def test_the_one_line(fields, took, text):
     assert words.line(workload(**fields), took) == text
 
 
+def test_a_line_ends_with_every_address_while_it_answers():
+    urls = ["http://192.0.2.7:8080", "udp://192.0.2.7:1900"]
+    running = workload(state="running", urls=urls)
+    assert words.line_with_urls(running) == f"{words.line(running)}   {urls[0]}   {urls[1]}"
+    stopped = workload(state="stopped", urls=urls)
+    assert words.line_with_urls(stopped) == words.line(stopped)
+
+
 def test_ages():
     now = datetime(2026, 12, 1, 12, tzinfo=UTC)
     for ago, text in ((3, "3 s"), (42, "42 s"), (600, "10 min"), (7500, "2 h 5 min")):
