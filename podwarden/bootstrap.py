@@ -100,6 +100,8 @@ def build(
     settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.database_url or f"sqlite:///{settings.data / 'podwarden.db'}"
     catalogue = catalog.load(settings.templates)
+    for broken in catalogue.broken:
+        log.warning("a template is skipped: %s", broken)
     store = Store.open(url, settings.data / "secrets.key")
     feed = Feed()
     ledger = Ledger(store, feed, clock)
