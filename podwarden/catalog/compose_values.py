@@ -8,8 +8,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from podwarden.catalog.compose_remarks import Place
+from podwarden.catalog.compose_remarks import Place, Remarks
 from podwarden.domain.check import as_text
+from podwarden.errors import Invalid
 
 _HOLE = re.compile(
     r"\$(?:(?P<dollar>\$)"
@@ -111,6 +112,15 @@ def read_env_file(place: Place, text: str, variables: Mapping[str, str]) -> dict
             found[name] = _env_value(place, rest.strip(), {**variables, **found})
         elif name in variables:
             found[name] = variables[name]
+    return found
+
+
+def read_dotenv(text: str) -> dict[str, str]:
+    """The file `.env` beside a Compose file. Invalid names its lines."""
+    remarks = Remarks()
+    found = read_env_file(Place(".env", "", remarks), text, {})
+    if remarks.faults:
+        raise Invalid(remarks.faults, source=".env")
     return found
 
 

@@ -49,8 +49,8 @@ def _refuse_others(value: Any, source: str) -> None:
         raise Invalid([Problem("file", show(value), fix, 1)], source=source)
     if isinstance(value.get("services"), dict):
         raise Refused(
-            f"{source} is a Compose file. This release deploys templates and workload files; "
-            "Compose files come with the next one.",
+            f"{source} is a Compose file. It becomes a workload for each of its services: "
+            "`podwarden deploy` takes it, and with --dry-run it shows what it becomes.",
             code="COMPOSE_FILE",
         )
     if "workload" in value and "template" in value:

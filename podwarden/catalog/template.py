@@ -63,6 +63,16 @@ class Template:
             raise Invalid(problems)
         return self.spec(values, parameters, overrides)
 
+    @property
+    def asks_first(self) -> tuple[str, ...]:
+        """The parameters that must be given."""
+        return tuple(parameter.name for parameter in self.parameters if parameter.required)
+
+    def sample(self) -> Spec:
+        """The workload it makes with its defaults, and a sample value where something must be given."""
+        given = {p.name: p.sample() for p in self.parameters if p.required}
+        return self.resolve(given, Overrides())
+
     def generated(
         self, parameters: Mapping[str, str], overrides: Overrides
     ) -> tuple[Generated, ...]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from podwarden.cli import source, words
+from podwarden.cli import compose, source, words
 from podwarden.cli.client import Api
 from podwarden.cli.failure import REFUSED
 from podwarden.cli.printing import Format, Output, hint, print_json, say
@@ -27,7 +27,8 @@ def _group() -> None:
 def deploy(
     *,
     what: Annotated[
-        str, typer.Argument(metavar="TEMPLATE|FILE", help="- reads a file from standard input.")
+        str,
+        typer.Argument(metavar="TEMPLATE|FILE|COMPOSE", help="- reads a file from standard input."),
     ],
     name: source.Name = "",
     cluster: source.Cluster = "",
@@ -48,7 +49,7 @@ def deploy(
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Deploy a template or a workload file, and say where it runs or why it waits."""
+    """Deploy a template, a workload file or a Docker Compose file, and say where it runs or why it waits."""
     seconds = limit(wait) if wait is not None else None
     order = source.body(
         what,
@@ -61,18 +62,45 @@ def deploy(
         priority=priority,
         sets=sets,
     )
-    started = time.monotonic()
-    took = None
+    order["dry_run"] = dry_run
     with Api() as api:
-        answer = api.post("workloads", body={**order, "dry_run": dry_run}, key=uuid.uuid4().hex)
-        if wait is not None and answer["workload"] is not None:
-            following = Wait(api, answer["workload"], seconds=seconds, started=started)
-            answer["workload"] = following.follow()
-            took = following.took
-    if output is Format.JSON:
-        print_json(answer)
-    else:
-        say(_sentence(answer, took))
+        started = time.monotonic()
+        answer, services = _send(api, what, order)
+        if output is Format.TEXT:
+            for service in services:
+                compose.show_secrets(service["made_secrets"])
+            compose.tell(answer, notes=dry_run)
+        try:
+            took = [
+                _wait(api, one, seconds, started) if wait is not None else None for one in services
+            ]
+        finally:
+            if output is Format.JSON:
+                print_json(answer)  # also when the wait failed: nothing shows a made secret again
+    if output is Format.TEXT:
+        for service, seconds_taken in zip(services, took, strict=True):
+            say(_sentence(service, seconds_taken))
+
+
+def _send(
+    api: Api, what: str, order: dict[str, Any]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The answer, and what it says of each workload."""
+    key = uuid.uuid4().hex
+    if "file" in order and compose.is_compose(order["source"], order["file"]):
+        answer = api.post("compose", body=compose.body(api, what, order), key=key)
+        return answer, answer["services"]
+    answer = api.post("workloads", body=order, key=key)
+    return answer, [answer]
+
+
+def _wait(api: Api, answer: dict[str, Any], seconds: float | None, started: float) -> float | None:
+    """Puts the workload as it is then into the answer; how long it took, in seconds."""
+    if answer["workload"] is None:
+        return None
+    following = Wait(api, answer["workload"], seconds=seconds, started=started)
+    answer["workload"] = following.follow()
+    return following.took
 
 
 def _sentence(answer: dict[str, Any], took: float | None) -> str:

@@ -19,6 +19,7 @@ COMMANDS = {
     "storage": "storage",
     "secret": "secret",
     "template": "templates",
+    "fit": "templates",
     "deploy": "deploy",
     "plan": "deploy",
     "workload": "workload",

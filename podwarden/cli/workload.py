@@ -10,6 +10,7 @@ import typer
 
 from podwarden.cli import detail, source, words
 from podwarden.cli.client import Api
+from podwarden.cli.compose import show_secrets
 from podwarden.cli.failure import NOT_REACHABLE, USAGE, Failure
 from podwarden.cli.printing import Format, Output, hint, log_line, print_json, say, table
 from podwarden.cli.source import Cluster
@@ -268,6 +269,7 @@ def _changed(answer: dict[str, Any], output: Format) -> None:
     if output is Format.JSON:
         print_json(answer)
     else:
+        show_secrets(answer["made_secrets"])
         say(f"{answer['workload']['name']}: {answer['text']}")
 
 

@@ -35,6 +35,25 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Chance:
+    """placement: where it would start. None: it would not, and why."""
+
+    placement: Placement | None
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What a cluster says to one spec: now, and if nothing ran there. never: on nothing that was ever seen."""
+
+    name: str
+    cluster: str
+    now: Chance
+    empty: Chance
+    never: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Updated:
     """how: surge | recreate | replace | nothing. text: the sentence said before anything changes."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from podwarden.control import snapshot
 from podwarden.control.books import Books
@@ -23,6 +26,8 @@ from podwarden.domain.workload import Spec, Workload
 from podwarden.errors import Conflict, Forbidden, Invalid, NotFound
 from podwarden.store import Unit
 
+T = TypeVar("T")
+
 AMBIGUOUS = "AMBIGUOUS_NAME"
 
 
@@ -34,6 +39,34 @@ class Sight:
     past: Past
     seen: Observation
     known: dict[str, Node]
+
+
+@dataclass(slots=True)
+class Recent:
+    """Answers to one question for each cluster that are given again while they are fresh. locks: one asks, the
+    others wait for its answer.
+    """
+
+    answers: dict[str, tuple[float, object, Any]] = field(default_factory=dict)
+    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+
+    async def get(
+        self,
+        key: str,
+        asked: object,
+        make: Callable[[], Awaitable[T]],
+        *,
+        now: Callable[[], float],
+        fresh: float,
+    ) -> T:
+        """The answer to `asked` that is at most `fresh` seconds old, else a new one."""
+        async with self.locks.setdefault(key, asyncio.Lock()):
+            known = self.answers.get(key)
+            if known is not None and now() - known[0] < fresh and known[1] == asked:
+                return cast("T", known[2])
+            made = await make()
+            self.answers[key] = (now(), asked, made)
+            return made
 
 
 class UseCases:
@@ -53,6 +86,7 @@ class UseCases:
         self._leader = leader
         self._clock = clock
         self._never = Never()
+        self._recent = Recent()
 
     def _room(self, cluster: str) -> Room | None:
         """None: this process does not act on that cluster (yet)."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from podwarden.control import made, wares
 from podwarden.control.deploying import Deploying
+from podwarden.control.fits import Fits
 from podwarden.control.ground import allow, find
 from podwarden.control.ledger import Entry
 from podwarden.control.queries import Queries
@@ -17,8 +18,8 @@ from podwarden.domain.workload import ENDED, HOLDING, Desire, Priority, State, W
 from podwarden.errors import Conflict
 
 
-class Workloads(Deploying, Updates, Queries):
-    """All use cases about workloads; see `Deploying`, `Updates` and `Queries` too."""
+class Workloads(Deploying, Updates, Queries, Fits):
+    """All use cases about workloads; see `Deploying`, `Updates`, `Queries` and `Fits` too."""
 
     async def stop(self, actor: User, ref: str, cluster: str = "") -> Workload:
         """Ends it and keeps it: its volumes, its revisions, its place in lists. Conflict: it has ended."""

@@ -18,7 +18,17 @@ from starlette.staticfiles import StaticFiles
 
 from podwarden.errors import PodWardenError, Problem, shorten
 from podwarden.web import guard, problems
-from podwarden.web.api import access, clusters, feed, secrets, storage, templates, workloads
+from podwarden.web.api import (
+    access,
+    clusters,
+    compose,
+    feed,
+    fit,
+    secrets,
+    storage,
+    templates,
+    workloads,
+)
 from podwarden.web.api.context import Context
 from podwarden.web.face import Controller
 from podwarden.web.login import Logins
@@ -47,7 +57,7 @@ def create_app(controller: Controller, settings: WebSettings | None = None) -> F
             Middleware(guard.HeadersOut),
             Middleware(guard.Hosts, names=settings.hosts),
             Middleware(guard.Gate, access=controller.access, settings=settings),
-            Middleware(guard.Bodies, most=settings.most_body),
+            Middleware(guard.Bodies, most=settings.most_body, seconds=settings.body_s),
         ],
     )
     throttle = Throttle(settings.clock, tries=settings.login_tries, pause=settings.login_pause_s)
@@ -59,7 +69,8 @@ def create_app(controller: Controller, settings: WebSettings | None = None) -> F
         version=app.version,
     )
     api = APIRouter(prefix="/api/v1")
-    for part in (access, clusters, storage, secrets, templates, workloads, feed):
+    parts = (access, clusters, storage, secrets, templates, fit, workloads, compose, feed)
+    for part in parts:
         api.include_router(part.router)
     app.include_router(api)
     app.add_api_route(
@@ -106,6 +117,8 @@ def _fault(error: dict[str, Any]) -> Problem:
     shown = "" if secret or not isinstance(given, (str, int, float)) else shorten(given)
     fixes = {"missing": "this field is needed", "extra_forbidden": "there is no such field"}
     fix = fixes.get(error["type"], error["msg"].removeprefix("Value error, "))
+    if error["type"] in ("literal_error", "enum"):
+        fix = f"one of {error['ctx']['expected']}".replace("'", "").replace(" or ", ", ")
     return Problem(path, shown, fix[:1].lower() + fix[1:])
 
 

@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Protocol
 
-from podwarden.catalog import Catalogue
+from podwarden.catalog import Catalogue, Generated
 from podwarden.control.answers import (
     Adoption,
     ClusterView,
+    Fit,
     Gpu,
     Queued,
     SecretView,
@@ -24,6 +25,7 @@ from podwarden.control.answers import (
     Updated,
 )
 from podwarden.control.feed import Notice
+from podwarden.control.made import Offer
 from podwarden.domain.access import Role, Token, User
 from podwarden.domain.event import Event
 from podwarden.domain.inventory import Node
@@ -39,9 +41,27 @@ class Workloads(Protocol):
         *,
         dry_run: bool = False,
         idempotency: tuple[str, str] | None = None,
+        generated: Sequence[Generated] = (),
     ) -> Submitted:
-        """idempotency: (key, hash of the body); a repeat answers what the first one made."""
+        """idempotency: (key, hash of the body); a repeat answers what the first one made. generated: secrets to
+        be made with it.
+        """
         ...
+
+    async def submit_all(
+        self,
+        actor: User,
+        offers: Sequence[Offer],
+        *,
+        dry_run: bool = False,
+        idempotency: tuple[str, str] | None = None,
+    ) -> tuple[Submitted, ...]:
+        """All or none."""
+        ...
+
+    async def fit(
+        self, actor: User, wishes: Mapping[str, Spec], cluster: str = ""
+    ) -> tuple[Fit, ...]: ...
 
     async def list(
         self,
@@ -86,6 +106,7 @@ class Workloads(Protocol):
         *,
         recreate: bool = False,
         dry_run: bool = False,
+        generated: Sequence[Generated] = (),
     ) -> Updated: ...
 
     async def rollback(

@@ -25,6 +25,7 @@ COMMANDS = {
     "storage": {"add", "list", "remove"},
     "secret": {"set", "list", "delete"},
     "template": {"list", "show"},
+    "fit": None,
     "deploy": None,
     "plan": None,
     "workload": {

@@ -310,19 +310,6 @@ class Preview(Shape):
     spec: dict[str, Any]
 
 
-class Deployed(Shape):
-    workload: WorkloadShape | None
-    preview: Preview
-
-
-class Changed(Shape):
-    """how: surge | recreate | nothing; text says what that means."""
-
-    workload: WorkloadShape
-    how: str
-    text: str
-
-
 class PriorityOrder(Given):
     priority: Literal["critical", "high", "normal", "low", "idle"]
 

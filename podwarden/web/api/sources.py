@@ -1,22 +1,35 @@
-"""From what was sent to a spec: a template with parameters, or a workload file, and overrides."""
+"""From what was sent to specs: a template with parameters, a workload file or a Compose file, and overrides."""
 
 from __future__ import annotations
 
 import asyncio
 
-from podwarden.catalog import Catalogue, Overrides, read_file
-from podwarden.domain.workload import Spec
+from podwarden.catalog import (
+    Catalogue,
+    ComposePlan,
+    Overrides,
+    read_compose,
+    read_dotenv,
+    read_file,
+)
+from podwarden.control.made import Offer
 from podwarden.errors import Invalid
 from podwarden.web.api.shapes import WorkloadSource
+from podwarden.web.api.shapes_deploy import ComposeOrder
 
 
-async def spec_of(given: WorkloadSource, catalogue: Catalogue) -> Spec:
+async def offer_of(given: WorkloadSource, catalogue: Catalogue) -> Offer:
     """Invalid names every faulty field. In a thread: reading half a megabyte of YAML takes its time."""
-    return await asyncio.to_thread(_spec_of, given, catalogue)
+    return await asyncio.to_thread(_offer_of, given, catalogue)
 
 
-def _spec_of(given: WorkloadSource, catalogue: Catalogue) -> Spec:
-    overrides = Overrides(
+async def compose_of(given: ComposeOrder) -> ComposePlan:
+    """Invalid names every fault with its line; Refused COMPOSE_TOO_LARGE."""
+    return await asyncio.to_thread(_compose_of, given)
+
+
+def overrides_of(given: WorkloadSource | ComposeOrder) -> Overrides:
+    return Overrides(
         name=given.name,
         cluster=given.cluster,
         gpus=given.gpus,
@@ -25,14 +38,28 @@ def _spec_of(given: WorkloadSource, catalogue: Catalogue) -> Spec:
         model=given.model,
         priority=given.priority,
     )
+
+
+def _compose_of(given: ComposeOrder) -> ComposePlan:
+    return read_compose(
+        given.text,
+        given.source,
+        variables=read_dotenv(given.dotenv),
+        env_files=given.env_files,
+        storages=given.storages,
+        overrides=overrides_of(given),
+    )
+
+
+def _offer_of(given: WorkloadSource, catalogue: Catalogue) -> Offer:
+    parameters, overrides = dict(given.parameters), overrides_of(given)
     if given.template is not None and given.file is None:
-        return catalogue.resolve(
-            given.template, parameters=dict(given.parameters), overrides=overrides
-        )
+        spec = catalogue.resolve(given.template, parameters=parameters, overrides=overrides)
+        made = catalogue.generated(given.template, parameters=parameters, overrides=overrides)
+        return Offer(spec, made)
     if given.file is not None and given.template is None:
-        return read_file(
-            given.file, given.source, overrides=overrides, parameters=dict(given.parameters)
-        )
+        spec = read_file(given.file, given.source, parameters=parameters, overrides=overrides)
+        return Offer(spec)
     raise Invalid.of(
         "template", given.template or "", "either a template's name or the text of a file"
     )

@@ -9,12 +9,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
+from podwarden.control.answers import Updated
 from podwarden.domain.access import User
 from podwarden.domain.inventory import Device
 from podwarden.domain.workload import Priority, State, Workload
-from podwarden.web.api import shapes, views
+from podwarden.web.api import shapes, views, views_deploy
 from podwarden.web.api.context import ERRORS, Actor, Context, Ctx, InCluster, known_devices
-from podwarden.web.api.sources import spec_of
+from podwarden.web.api.shapes_deploy import Changed, Deployed
+from podwarden.web.api.sources import offer_of
 from podwarden.web.problems import RefusedByPlan
 from podwarden.web.streams import Stream
 
@@ -33,23 +35,18 @@ async def deploy(
         str | None,
         Header(min_length=1, max_length=200, description="the same key makes one workload"),
     ] = None,
-) -> shapes.Deployed:
-    spec = await spec_of(body, ctx.controller.catalogue)
-    once = (idempotency_key, _hash(body)) if idempotency_key and not body.dry_run else None
+) -> Deployed:
+    offer = await offer_of(body, ctx.controller.catalogue)
+    once = (idempotency_key, body_hash(body)) if idempotency_key and not body.dry_run else None
     submitted = await ctx.controller.workloads.submit(
-        actor, spec, dry_run=body.dry_run, idempotency=once
+        actor, offer.spec, dry_run=body.dry_run, idempotency=once, generated=offer.generated
     )
     if submitted.refusal is not None:
         raise RefusedByPlan(submitted.refusal)
     known = await known_devices(ctx, actor)
     if submitted.workload is None:
         response.status_code = 200
-    return shapes.Deployed(
-        workload=views.workload(submitted.workload, submitted.verdict, known)
-        if submitted.workload
-        else None,
-        preview=views.preview(spec, submitted, known),
-    )
+    return views_deploy.deployed(offer.spec, submitted, known)
 
 
 @router.get("/workloads", summary="Workloads, oldest first, in pages")
@@ -164,30 +161,32 @@ async def start(ref: Ref, actor: Actor, ctx: Ctx, cluster: InCluster = "") -> sh
 @router.put("/workloads/{ref}", summary="Give it a new revision")
 async def update(
     ref: Ref, body: shapes.UpdateOrder, actor: Actor, ctx: Ctx, cluster: InCluster = ""
-) -> shapes.Changed:
+) -> Changed:
     current = await ctx.controller.workloads.show(actor, ref, cluster)
-    spec = await spec_of(
+    offer = await offer_of(
         body if body.name else body.model_copy(update={"name": current.name}),
         ctx.controller.catalogue,
     )
     done = await ctx.controller.workloads.update(
-        actor, ref, spec, cluster, recreate=body.recreate, dry_run=body.dry_run
+        actor,
+        ref,
+        offer.spec,
+        cluster,
+        recreate=body.recreate,
+        dry_run=body.dry_run,
+        generated=offer.generated,
     )
-    return shapes.Changed(
-        workload=await _answer(ctx, actor, done.workload), how=done.how, text=done.text
-    )
+    return await _changed(ctx, actor, done)
 
 
 @router.post("/workloads/{ref}/rollback", summary="Go back to an earlier revision")
 async def rollback(
     ref: Ref, body: shapes.RollbackOrder, actor: Actor, ctx: Ctx, cluster: InCluster = ""
-) -> shapes.Changed:
+) -> Changed:
     done = await ctx.controller.workloads.rollback(
         actor, ref, cluster, revision=body.revision, recreate=body.recreate
     )
-    return shapes.Changed(
-        workload=await _answer(ctx, actor, done.workload), how=done.how, text=done.text
-    )
+    return await _changed(ctx, actor, done)
 
 
 @router.put("/workloads/{ref}/priority", summary="Change its place in the queue")
@@ -225,7 +224,16 @@ def _shape(ctx: Context, noun: Workload, known: dict[str, Device]) -> shapes.Wor
     return views.workload(noun, calls.verdict(noun.id), known, calls.urls(noun))
 
 
-def _hash(body: shapes.Deploy) -> str:
+async def _changed(ctx: Context, actor: User, done: Updated) -> Changed:
+    return Changed(
+        workload=await _answer(ctx, actor, done.workload),
+        how=done.how,
+        text=done.text,
+        made_secrets=views_deploy.made_secrets(done.made),
+    )
+
+
+def body_hash(body: shapes.Given) -> str:
     return hashlib.sha256(body.model_dump_json().encode()).hexdigest()
 
 

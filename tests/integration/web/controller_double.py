@@ -12,8 +12,11 @@ from datetime import UTC, datetime, timedelta
 from podwarden import catalog
 from podwarden.control.answers import (
     Adoption,
+    Chance,
     ClusterView,
+    Fit,
     Gpu,
+    Made,
     Queued,
     SecretView,
     Status,
@@ -59,6 +62,7 @@ class Workloads:
         self.verdicts: dict[str, Verdict] = {}
         self.once: dict[tuple[str, str], tuple[str, str]] = {}
         self.lines: list[str] = ["first line", "second line"]
+        self.made: tuple[Made, ...] = ()  # by the next submits
         self.fail: Exception | None = None
         self.calls = 0
         self.log_open = 0
@@ -125,7 +129,21 @@ class Workloads:
             )
         return Placement("", (Slot(free[0].node, (free[0].uuid,)),))
 
-    async def submit(self, actor, spec, *, dry_run=False, idempotency=None) -> Submitted:
+    async def submit_all(self, actor, offers, *, dry_run=False, idempotency=None):
+        return tuple([await self.submit(actor, o.spec, dry_run=dry_run) for o in offers])
+
+    async def fit(self, actor, wishes, cluster=""):
+        found = []
+        for name, spec in wishes.items():
+            room = self._room(spec)
+            chance = Chance(None, room) if isinstance(room, Reason) else Chance(room, None)
+            never = isinstance(room, Reason) and room.code is Code.NO_DEVICE_LARGE_ENOUGH
+            found.append(Fit(name, cluster or "home", chance, chance, never=never))
+        return tuple(found)
+
+    async def submit(
+        self, actor, spec, *, dry_run=False, idempotency=None, generated=()
+    ) -> Submitted:
         self.calls += 1
         if self.fail:
             raise self.fail
@@ -162,7 +180,7 @@ class Workloads:
         self.put(row)
         self.event(row, EventKind.SUBMITTED, f"{actor.name} deployed {spec.name}.", actor.name)
         self.feed.publish("queue", "demo")
-        return Submitted(row, verdict, placement)
+        return Submitted(row, verdict, placement, made=self.made)
 
     async def list(
         self, actor, *, states=frozenset(), owner="", cluster="", search="", limit=100, after=""
@@ -213,7 +231,7 @@ class Workloads:
         return await self._change(actor, ref, spec=replace(row.spec, priority=priority))
 
     async def update(
-        self, actor, ref, spec, cluster="", *, recreate=False, dry_run=False
+        self, actor, ref, spec, cluster="", *, recreate=False, dry_run=False, generated=()
     ) -> Updated:
         row = await self.show(actor, ref)
         if spec.gpu and not recreate:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from podwarden.control.answers import Made
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import State
 
@@ -425,3 +426,52 @@ def test_a_closed_pipe_is_no_error(environment):
         shell=True, capture_output=True, text=True, env=environment, timeout=20, check=False,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
+
+
+COMPOSE = """\
+services:
+  app:
+    image: example/app:1
+    env_file: [app.env]
+    privileged: true
+  db: {image: "postgres:16", environment: {A: "${A}"}}
+"""
+
+
+def test_a_compose_file_with_the_files_beside_it(run, control, tmp_path):
+    (tmp_path / "docker-compose.yml").write_text(COMPOSE)
+    (tmp_path / ".env").write_text("A=1\n")
+    (tmp_path / "app.env").write_text("LEVEL=info\n")
+    shown = run("deploy", "docker-compose.yml", "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    assert "app: would start now" in shown.stdout
+    assert "Not carried over:\n  line 5: services.app.privileged" in shown.stderr
+    assert control.workloads.rows == {}
+    done = run("deploy", "docker-compose.yml", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    specs = [s["workload"]["spec"] for s in json.loads(done.stdout)["services"]]
+    assert [spec["env"] for spec in specs] == [{"LEVEL": "info"}, {"A": "1"}]
+    assert len(control.workloads.rows) == 2
+
+
+def test_a_compose_file_that_is_too_large_is_refused_before_it_is_sent(run, tmp_path):
+    body = "".join(f"  s{n}:\n    image: a/b:1\n    restart: always\n" * 2 for n in range(10_000))
+    (tmp_path / "compose.yaml").write_text("services:\n" + body)
+    answer = run("deploy", "compose.yaml")
+    assert answer.returncode == 2
+    assert "at most 512 KiB of a Compose file, with at most 50 services" in answer.stderr
+
+
+def test_made_secrets_are_printed_once(run, control):
+    control.workloads.made = (Made("pg-password", "password", "Password of pg", "s3cret"),)
+    done = run("deploy", "web")
+    assert done.stdout.startswith("Made for it, shown only this once:\n  pg-password  s3cret")
+    shown = run("workload", "show", "web")
+    assert "s3cret" not in shown.stdout + shown.stderr
+
+
+def test_fit_as_a_table(run):
+    shown = run("fit")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[0].split() == ["NAME", "ASKS", "FOR", "NOW", "IF", "EMPTY"]
+    assert "would start now" in shown.stdout
