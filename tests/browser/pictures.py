@@ -68,7 +68,7 @@ def _shoot(browser: Browser, url: str, folder: Path, view: str, wanted: set[str]
             page.get_by_label("Name").fill("admin")
             page.get_by_label("Password").fill("right horse")
             page.get_by_role("button", name="Log in").click()
-            page.get_by_role("heading", name="GPUs").wait_for()
+            page.get_by_role("heading", name="GPUs", exact=True).wait_for()
         if wanted and name not in wanted and name != "login":
             continue
         page.goto(url + address)

@@ -10,7 +10,7 @@ from podwarden.domain.inventory import DeviceHealth, Holding
 from podwarden.domain.units import GIB, show_gib
 from podwarden.web.api.views import free_mib
 
-LETTER = 0.78  # percent of the lane that one letter of a label takes, at the usual width
+LETTER = 0.75  # percent of the lane that one letter of a label takes, at the usual width
 AIR = 2.1
 
 

@@ -12,13 +12,13 @@ from starlette.responses import RedirectResponse
 
 from podwarden.control.answers import Gpu, Queued
 from podwarden.domain.inventory import DeviceHealth, Holding, Node
-from podwarden.domain.units import show_cpu, show_gb, show_gib
+from podwarden.domain.units import show_gb, show_gib
 from podwarden.web.api.context import Actor, Context, Ctx
 from podwarden.web.api.views import free_mib
 from podwarden.web.pages import bars
 from podwarden.web.pages.frame import frame
 from podwarden.web.pages.page import PageRoute, shown
-from podwarden.web.pages.sentences import count, size
+from podwarden.web.pages.sentences import cores, count, size
 
 router = APIRouter(route_class=PageRoute)
 DENSE_FROM = 24  # nodes with GPUs from which the page is a grid
@@ -220,7 +220,7 @@ def _node_said(node: Node, gpus: list[Gpu]) -> str:
     parts = [
         "K3s server" if node.server else "",
         node.address,
-        f"{show_cpu(node.cpu_milli)} cores",
+        cores(node.cpu_milli),
         size(node.memory_mib),
         f"driver {', '.join(drivers)}" if drivers else "",
         "" if gpus else "no GPU",

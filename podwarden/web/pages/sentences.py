@@ -52,6 +52,11 @@ def asks(spec: Spec) -> str:
     return text + (f", {' or '.join(gpu.model)}" if gpu.model else "")
 
 
+def cores(milli: int) -> str:
+    """`1 core`, `0.5 cores`, `16 cores`."""
+    return "1 core" if milli == 1000 else f"{show_cpu(milli)} cores"
+
+
 def size(mib: int) -> str:
     """Asked or built-in memory: `64 GiB`, `1.5 GiB`."""
     return show_gib(mib).replace(".0\N{SPACE}GiB", " GiB")
@@ -178,7 +183,7 @@ def facts(row: Workload) -> tuple[tuple[str, str], ...]:
     spec = row.spec
     rows = [
         ("GPU", asks(spec)),
-        ("CPU, memory", f"{show_cpu(spec.cpu_milli)} cores, {size(spec.memory_mib)}"),
+        ("CPU, memory", f"{cores(spec.cpu_milli)}, {size(spec.memory_mib)}"),
         ("Image", spec.image),
         ("Copies", str(spec.replicas) if spec.replicas > 1 else ""),
         ("Command", _short(" ".join((*spec.command, *spec.args)))),
