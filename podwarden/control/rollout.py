@@ -34,6 +34,7 @@ from podwarden.domain.placement import Hold
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import ENDED, Desire, Revision, State, Workload
 from podwarden.errors import Conflict, NotFound, PodWardenError, Refused, Unavailable
+from podwarden.kube.errors import NoAccess
 from podwarden.store import Unit
 
 AT_ONCE = 16  # steps in flight
@@ -258,7 +259,7 @@ class Rollout:
             revisions, given = await self._desk.ledger.store.read(lambda unit: _needs(unit, row))
             rendered = self._render(row, revisions, given, seen)
             await self._desk.link.apply(rendered, self._desk.fence())
-        except (Conflict, NotFound):
+        except (Conflict, NotFound, NoAccess):  # not this workload's fault: it is tried again
             raise
         except Refused as refusal:
             await self._refused(row, refusal)

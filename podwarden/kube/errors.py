@@ -3,8 +3,9 @@
 Bodies are trimmed before they become a message: an answer may repeat the object it refuses, and that object may
 hold a secret. What a caller inside this room must tell apart has its own class here; each is a podwarden error too.
 
-404 NotFound   409 Conflict   410 Expired   403/422 Refused, FenceLost when the fence policy spoke
-401 Refused    429, 5xx, time-out, no connection: Unavailable, after the client's own retries
+404 NotFound   409 Conflict   410 Expired   403/422 Refused, FenceLost when the fence policy spoke,
+403 NoAccess when PodWarden has not the rights
+401 NoAccess   429, 5xx, time-out, no connection: Unavailable, after the client's own retries
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ _VALUE = re.compile(
     r'(Invalid|Unsupported|Duplicate) value: ("(?:[^"\\]|\\.)*"|[\w.*&\[\]]*\{.*\}|[^:]*)',
     re.DOTALL,
 )
+# A policy or a quota of the cluster forbids this one thing; any other 403 is about who asks.
+_POLICY = re.compile(
+    r"exceeded quota|violates PodSecurity|denied (the )?request|LimitRange|minimum|maximum"
+)
 _EXCERPT = re.compile(r"error found in #.*", re.DOTALL)
 _SECRETIVE = ("secret", "configmap")
 
@@ -46,6 +51,14 @@ class Immutable(Refused):
     code = "REFUSED_BY_CLUSTER"
 
 
+class NoAccess(Refused):
+    """PodWarden's own rights are not accepted, whatever it asks for. An API server that has just started answers so for
+    a moment, before it has read who may do what.
+    """
+
+    code = "CLUSTER_FORBIDS"
+
+
 def from_answer(server: str, doing: str, status: int, body: bytes) -> PodWardenError:
     """doing: what was tried, as a sentence's middle: `apply Deployment vllm`."""
     answer = _status(body)
@@ -58,18 +71,20 @@ def from_answer(server: str, doing: str, status: int, body: bytes) -> PodWardenE
     if status == 422 and "immutable" in message:
         return Immutable(f"{server} refused to {doing}: {_said(doing, answer)}")
     build = _BY_STATUS.get(status, _refused)
+    if status == 403 and _POLICY.search(message):
+        build = _refused
     return build(server, doing, _said(doing, answer))
 
 
 def _unauthenticated(server: str, _doing: str, _said: str) -> PodWardenError:
     text = f"{server} does not accept these credentials. Give a kubeconfig that works now."
-    return Refused(text, code="CLUSTER_CREDENTIALS")
+    return NoAccess(text, code="CLUSTER_CREDENTIALS")
 
 
 def _forbidden(server: str, doing: str, said: str) -> PodWardenError:
     fix = "Give a kubeconfig with administrator rights."
     text = f"{server} does not allow PodWarden to {doing}: {said} {fix}"
-    return Refused(text, code="CLUSTER_FORBIDS")
+    return NoAccess(text)
 
 
 def _not_found(server: str, doing: str, _said: str) -> PodWardenError:

@@ -9,6 +9,7 @@ from house import ADMIN, ANN, BOB, EVE, eventually, job, service
 from podwarden.domain.reason import Code
 from podwarden.domain.workload import Expose, Port, Priority, State
 from podwarden.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from podwarden.kube.errors import NoAccess
 
 
 async def test_submit_plan_commit_apply_running(house):
@@ -252,7 +253,9 @@ async def test_a_refusal_of_the_cluster_ends_a_first_start(house):
     assert "a better one" in row.reason.text
 
 
-@pytest.mark.parametrize("error", [Unavailable("busy"), Conflict("409"), NotFound("not yet")])
+@pytest.mark.parametrize(
+    "error", [Unavailable("busy"), Conflict("409"), NotFound("not yet"), NoAccess("not read yet")]
+)
 async def test_passing_errors_are_tried_again(house, error):
     house.cluster.fail("apply", error, error)
     await house.workloads.submit(ANN, service())

@@ -12,7 +12,7 @@ from doubles import SERVER, Naps, Script, client_of, listed, status
 
 from podwarden.errors import Conflict, FenceLost, NotFound, PodWardenError, Refused, Unavailable
 from podwarden.kube.client import Retry, unreachable
-from podwarden.kube.errors import Expired, Immutable, from_event
+from podwarden.kube.errors import Expired, Immutable, NoAccess, from_event
 
 OK = httpx.Response(200, json={"kind": "Pod", "metadata": {"name": "a"}})
 SERVICE = {
@@ -100,8 +100,10 @@ async def test_an_apply_to_what_is_going_is_a_conflict() -> None:
 @pytest.mark.parametrize(
     ("code", "message", "kind", "word"),
     [
-        (401, "Unauthorized", Refused, "credentials"),
-        (403, "User x cannot get", Refused, "administrator"),
+        (401, "Unauthorized", NoAccess, "credentials"),
+        (403, "User x cannot get", NoAccess, "administrator"),
+        (403, "exceeded quota: gpus", Refused, "exceeded quota"),
+        (403, "admission webhook 'x' denied the request", Refused, "denied"),
         (404, "not found", NotFound, "does not exist"),
         (409, "changed", Conflict, "changed"),
         (410, "too old", Expired, "too old"),
