@@ -21,12 +21,13 @@ class Never:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Hardware, dict[Claimant, Reason | None]]] = {}
+        self._nodes: dict[tuple[str, str], tuple[Node, Node]] = {}  # as it was seen, and idle
 
     def reason(self, view: Snapshot, claimant: Claimant) -> Reason | None:
         """As `scheduling.refusal`: use of nodes, age, priority and owner do not matter to it."""
         if not view.complete or not view.reachable:
             return None
-        hardware = tuple(_idle(node) for node in view.nodes), view.capabilities
+        hardware = tuple(self._idle(view.cluster, node) for node in view.nodes), view.capabilities
         known = self._known.get(view.cluster)
         if known is None or known[0] != hardware or len(known[1]) >= MOST:
             known = self._known[view.cluster] = (hardware, {})
@@ -37,6 +38,12 @@ class Never:
             known[1][shape] = scheduling.refusal(view, claimant)
         return known[1][shape]
 
-
-def _idle(node: Node) -> Node:
-    return replace(node, used_cpu_milli=0, used_memory_mib=0, used_pods=0, changed_at=None)
+    def _idle(self, cluster: str, node: Node) -> Node:
+        """The same object for as long as the hardware stays: then hundreds of nodes are compared at once."""
+        seen, idle = self._nodes.get((cluster, node.name), (None, None))
+        if seen is not node:
+            fresh = replace(node, used_cpu_milli=0, used_memory_mib=0, used_pods=0, changed_at=None)
+            idle = idle if idle == fresh else fresh
+            self._nodes[cluster, node.name] = node, idle
+        assert idle is not None
+        return idle
