@@ -10,7 +10,7 @@ _IN = f"namespaces/{NAMESPACE}"
 def versions(plant: Plant, kinds: tuple[str, ...] = ()) -> dict[str, str]:
     """Resource versions by path; kinds: only these (`deployments`)."""
     found = {}
-    for path in [*OWNED, "/apis/resource.k8s.io/v1beta2/devicetaintrules"]:
+    for path in [*OWNED, "/apis/resource.k8s.io/v1/devicetaintrules"]:
         kind = path.rsplit("/", 1)[1]
         if kinds and kind not in kinds:
             continue
@@ -18,6 +18,18 @@ def versions(plant: Plant, kinds: tuple[str, ...] = ()) -> dict[str, str]:
             meta = item["metadata"]
             if "podwarden.io/workload" in (meta.get("labels") or {}):
                 found[f"{kind}/{meta['name']}"] = meta["resourceVersion"]
+    return found
+
+
+def written(plant: Plant, kinds: tuple[str, ...] = ("deployments", "jobs")) -> dict[str, str]:
+    """When PodWarden last changed what it asks for, by object; what controllers note in its status does not count."""
+    found = {}
+    for path in OWNED:
+        kind = path.rsplit("/", 1)[1]
+        for item in plant.raw.items(path) if kind in kinds else ():
+            meta = item["metadata"]
+            times = [m["time"] for m in meta["managedFields"] if m["manager"] == "podwarden"]
+            found[f"{kind}/{meta['name']}"] = f"{meta['uid']} {meta['generation']} {max(times)}"
     return found
 
 

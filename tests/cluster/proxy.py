@@ -1,37 +1,44 @@
 """A network between PodWarden and the API server that can be made to fail: a TLS proxy that understands the requests.
 
-PodWarden is given the proxy's kubeconfig (its own authority, a token instead of a client certificate). Rules are asked in
-order before a request is passed on; the first that answers decides.
+PodWarden is given the proxy's kubeconfig (its own authority, a token instead of a client certificate). Faults are asked in
+order before a request is passed on; the first that takes it decides. One thread a connection.
 """
 
 from __future__ import annotations
 
-import asyncio
 import base64
+import http.client
 import json
 import socket
 import ssl
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
-import uvicorn
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from deadline import eventually
 from rawapi import RawApi
 
 ACCOUNT = "podwarden-test"
-_HOP = {"connection", "keep-alive", "transfer-encoding", "host", "content-length"}
+LONGEST_HOLD = 120.0  # seconds
+_HOP = {
+    "connection",
+    "keep-alive",
+    "transfer-encoding",
+    "host",
+    "content-length",
+    "accept-encoding",
+}
 
 
 @dataclass(frozen=True)
@@ -52,23 +59,25 @@ def free_port() -> int:
 
 
 class Fault:
-    """What may happen to a request. The default is nothing; `act` may answer, hold, or break it off."""
+    """What may happen to a request: `act` answers it, holds it, or breaks it off."""
 
     def __init__(self, where: Callable[[Asked], bool], times: int = 10**9) -> None:
-        self._where = where
-        self._left = times
+        self.where = where
         self.hits = 0
+        self._left = times
+        self._lock = threading.Lock()
 
     def takes(self, asked: Asked) -> bool:
-        if self._left <= 0 or not self._where(asked):
-            return False
-        self._left -= 1
-        self.hits += 1
-        return True
+        with self._lock:
+            if self._left <= 0 or not self.where(asked):
+                return False
+            self._left -= 1
+            self.hits += 1
+            return True
 
-    async def act(self) -> tuple[int, dict[str, str]] | None:
+    def act(self) -> tuple[int, dict[str, str]] | None:
         """The answer, None to pass it on; raises ConnectionError to break it off."""
-        return None
+        raise NotImplementedError
 
 
 class Says(Fault):
@@ -78,12 +87,12 @@ class Says(Fault):
         super().__init__(where, times)
         self._code, self._headers = code, headers
 
-    async def act(self) -> tuple[int, dict[str, str]] | None:
+    def act(self) -> tuple[int, dict[str, str]] | None:
         return self._code, self._headers
 
 
 class Breaks(Fault):
-    async def act(self) -> tuple[int, dict[str, str]] | None:
+    def act(self) -> tuple[int, dict[str, str]] | None:
         raise ConnectionError("broken off by the test")
 
 
@@ -99,9 +108,9 @@ class Holds(Fault):
     def release(self) -> None:
         self._open.set()
 
-    async def act(self) -> tuple[int, dict[str, str]] | None:
+    def act(self) -> tuple[int, dict[str, str]] | None:
         self.caught.set()
-        await asyncio.to_thread(self._open.wait, 120)
+        self._open.wait(LONGEST_HOLD)
         return None
 
 
@@ -112,7 +121,7 @@ class Proxy:
         self.faults: list[Fault] = []
         config = yaml.safe_load(admin.read_text())
         cluster = config["clusters"][0]["cluster"]
-        self._upstream: str = cluster["server"]
+        self._upstream = urlsplit(cluster["server"])
         self._trust = ssl.create_default_context(
             cadata=base64.b64decode(cluster["certificate-authority-data"]).decode()
         )
@@ -122,134 +131,137 @@ class Proxy:
         finally:
             raw.close()
         certificate = _certificate(folder)
-        port = free_port()
-        self.kubeconfig = _kubeconfig(f"https://127.0.0.1:{port}", certificate, token)
-        self._streams: set[asyncio.Task[None]] = set()
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                self._serve,
-                port=port,
-                ssl_certfile=folder / "proxy.crt",
-                ssl_keyfile=folder / "proxy.key",
-                interface="asgi3",
-                lifespan="off",
-                ws="none",
-                log_level="critical",
-                timeout_graceful_shutdown=1,
-                timeout_keep_alive=60,
-            )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "proxy.crt", folder / "proxy.key")
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server.proxy = self
+        self._server.socket = context.wrap_socket(
+            self._server.socket, server_side=True, do_handshake_on_connect=False
         )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        address = f"https://127.0.0.1:{self._server.server_address[1]}"
+        self.kubeconfig = _kubeconfig(address, certificate, token)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="proxy", daemon=True
+        )
         self._thread.start()
-        eventually(lambda: self._server.started, "the proxy listens")
 
     def close(self) -> None:
-        """After its clients have ended, so that every connection is closed by them."""
         for fault in self.faults:
             if isinstance(fault, Holds):
                 fault.release()
-        self._server.should_exit = True
-        self._thread.join(20)
+        self._server.shutdown()
+        self._thread.join(10)
+        self.cut()
+        self._server.server_close()  # waits for the threads of all connections
 
     def cut(self) -> None:
-        """Breaks every open answer, watches above all."""
-        assert self._loop is not None
+        """Breaks every connection, watches above all."""
+        with self._lock:
+            for one in self._open:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
 
-        def cut() -> None:
-            for task in list(self._streams):
-                task.cancel()
-
-        self._loop.call_soon_threadsafe(cut)
-
-    def _run(self) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            runner.run(self._main())
-
-    async def _main(self) -> None:
-        async with httpx.AsyncClient(
-            base_url=self._upstream, verify=self._trust, timeout=None, trust_env=False,
-            limits=httpx.Limits(max_connections=200),
-        ) as client:  # fmt: skip
-            self._client = client
-            await self._server.serve()
-            await asyncio.sleep(0.2)  # a few turns of the loop: connections close after their last word
-
-    # --- one request -----------------------------------------------------------------------------
-
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
-        assert scope["type"] == "http"
-        body = b""
-        while True:
-            part = await receive()
-            body += part.get("body", b"")
-            if not part.get("more_body"):
-                break
-        query = scope["query_string"].decode()
-        asked = Asked(scope["method"], scope["path"], "watch=true" in query)
-        fault = next((f for f in self.faults if f.takes(asked)), None)
+    @contextmanager
+    def known(self, one: socket.socket) -> Iterator[None]:
+        with self._lock:
+            self._open.add(one)
         try:
-            answer = await fault.act() if fault is not None else None
-        except (
-            ConnectionError
-        ):  # a promise that is not kept: the connection ends in the middle of it
-            await _begin(send, 200, {"content-length": "1000"})
-            raise
-        if answer is not None:
-            await _answer(send, *answer)
+            yield
+        finally:
+            with self._lock:
+                self._open.discard(one)
+
+    def fault(self, asked: Asked) -> Fault | None:
+        return next((fault for fault in list(self.faults) if fault.takes(asked)), None)
+
+    @contextmanager
+    def upstream(self) -> Iterator[http.client.HTTPSConnection]:
+        host, port = self._upstream.hostname or "", self._upstream.port
+        link = http.client.HTTPSConnection(host, port, context=self._trust, timeout=600)
+        try:
+            link.connect()
+            with self.known(link.sock):
+                yield link
+        finally:
+            link.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+    block_on_close = True
+    request_queue_size = 128
+    proxy: Proxy
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is what these tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def handle(self) -> None:
+        with self.server.proxy.known(self.connection), suppress(OSError, ssl.SSLError):
+            super().handle()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name it has above
+        """Quiet."""
+
+    def _pass(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        url = urlsplit(self.path)
+        fault = self.server.proxy.fault(Asked(self.command, url.path, "watch=true" in url.query))
+        try:
+            answer = fault.act() if fault is not None else None
+        except ConnectionError:
+            self._break()
             return
-        work = asyncio.create_task(self._forward(scope, query, body, send, fault))
-        gone = asyncio.create_task(_gone(receive))
-        self._streams.add(work)
+        if answer is not None:
+            self._answer(*answer)
+            return
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if work.done() and not work.cancelled():
-                work.result()
-            elif not gone.done():
-                raise ConnectionError("cut by the test")
-        finally:
-            self._streams.discard(work)
-            for task in (work, gone):
-                task.cancel()
-                with suppress(asyncio.CancelledError, httpx.HTTPError):
-                    await task
+            self._forward(body, fault)
+        except (OSError, http.client.HTTPException):  # the server, or the client, went away
+            self._break()
 
-    async def _forward(
-        self, scope: Any, query: str, body: bytes, send: Any, fault: Fault | None
-    ) -> None:
-        headers = [(k, v) for k, v in scope["headers"] if k.decode() not in _HOP]
-        url = scope["raw_path"].decode() + (f"?{query}" if query else "")
-        request = self._client.build_request(scope["method"], url, headers=headers, content=body)
-        answer = await self._client.send(request, stream=True)
-        try:
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass  # noqa: N815 - names of the standard library
+
+    def _forward(self, body: bytes, fault: Fault | None) -> None:
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP}
+        with self.server.proxy.upstream() as link:
+            link.request(self.command, self.path, body or None, headers)
+            answer = link.getresponse()
             if isinstance(fault, Holds):
-                fault.answers.append(answer.status_code)
-            kept = [(k, v) for k, v in answer.headers.raw if k.lower().decode() not in _HOP]
-            await send(
-                {"type": "http.response.start", "status": answer.status_code, "headers": kept}
-            )
-            async for chunk in answer.aiter_raw():
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        finally:
-            await answer.aclose()
+                fault.answers.append(answer.status)
+            self.send_response_only(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in _HOP:
+                    self.send_header(name, value)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            while chunk := answer.read1(1 << 16):
+                self._chunk(chunk)
+            self._chunk(b"")
 
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
 
-async def _gone(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    def _answer(self, code: int, headers: dict[str, str]) -> None:
+        status = {"kind": "Status", "code": code, "message": "injected", "reason": "Injected"}
+        body = json.dumps(status).encode()
+        self.send_response_only(code)
+        about = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
+        for name, value in about.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
 
-
-async def _answer(send: Any, code: int, headers: dict[str, str]) -> None:
-    body = json.dumps({"kind": "Status", "code": code, "message": "injected", "reason": "Injected"})
-    await _begin(send, code, {"content-type": "application/json", **headers})
-    await send({"type": "http.response.body", "body": body.encode()})
-
-
-async def _begin(send: Any, code: int, headers: dict[str, str]) -> None:
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": code, "headers": pairs})
+    def _break(self) -> None:
+        self.close_connection = True
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
 
 
 def _token(raw: RawApi) -> str:
