@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from podwarden.control.clock import Clock
 from podwarden.control.holder import is_dead
 from podwarden.control.links import Links
+from podwarden.control.loop import guarded
 from podwarden.control.room import Room
 from podwarden.errors import FenceLost, Unavailable
 from podwarden.store import Store, Unit
@@ -88,26 +89,19 @@ class Leader:
     async def run(self) -> None:
         try:
             while True:
-                try:
-                    led = await self._turn()
-                except (
-                    Exception
-                ):  # the outer edge of a loop: without it nobody would lead, and nobody say so
-                    log.exception("leading broke off; it is tried again")
-                    led = False
-                if not led:
+                if await guarded("leading", self._turn()) is not None:
                     await self._clock.wait(self._never, STANDBY_LOOK)
         finally:
             await self._release(self._held)
 
-    async def _turn(self) -> bool:
-        """Leads for as long as it may; False: it may not."""
+    async def _turn(self) -> None:
+        """Leads for as long as it may; where it may not, looks again a little later."""
         if not await self._acquire():
-            return False
+            await self._clock.wait(self._never, STANDBY_LOOK)
+            return
         log.info("leads with fence %s", self._fence)
         await self._lead()
         log.info("does not lead any more")
-        return True
 
     async def _acquire(self) -> bool:
         began = self._clock.monotonic()

@@ -35,6 +35,8 @@ from podwarden.kube.writes import Writer
 
 _log = logging.getLogger(__name__)
 
+ODD_ANSWERS = (AttributeError, KeyError, TypeError, ValueError)  # not shaped as the API says
+
 _OWN = {"labelSelector": WORKLOAD}
 _QUIET = ",".join(
     [
@@ -231,7 +233,7 @@ class Link:
                     self.facts = await _facts(self._client)
                 else:
                     await self._client.get("/version", retry=ONCE)
-            except Exception as error:  # noqa: BLE001 - edge of the loop: without it nobody would look again
+            except (PodWardenError, *ODD_ANSWERS) as error:
                 if not isinstance(error, PodWardenError):
                     _log.exception("%s cannot be read", self.access.server)
                 silent = self._pace.clock() - (began if self._contact is None else self._contact)
