@@ -6,6 +6,7 @@ third description of what is valid.
 
 from contextlib import suppress
 
+from hypothesis import HealthCheck as Pace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -173,7 +174,8 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+# How fast a busy machine makes examples says nothing about the code.
+@settings(max_examples=300, suppress_health_check=[Pace.too_slow])
 @given(st.dictionaries(words, anything, max_size=8), st.booleans())
 def test_any_mapping_gives_a_spec_or_named_problems(document, named):
     if named:
