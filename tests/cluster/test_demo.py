@@ -113,7 +113,8 @@ def test_it_shows_gpus_and_something_that_runs(shell: Shell, started: str):
 def test_a_deploy_runs_and_says_where(shell: Shell, started: str):
     done = shell("deploy", "ollama", "--wait=60s")
     assert re.fullmatch(
-        r"ollama: running on n5, GTX 1070 \(8 GB asked\), \d+(\.\d)? s\n", done.stdout
+        r"ollama: running on n5, GTX 1070 \(8 GB asked\), \d+(\.\d)? s   http://\S+:3\d{4}\n",
+        done.stdout,
     )
     events = shell("workload", "events", "ollama").stdout
     assert "admitted" in events

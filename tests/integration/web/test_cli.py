@@ -99,13 +99,17 @@ def test_gpus_as_a_table(run, served, control):
     assert [g["index"] for g in json.loads(run("gpus", "-o", "json").stdout)] == [0, 1, 0, 1, 0]
 
 
-def test_deploy_and_wait_says_where_it_runs_and_how_long_it_took(served, control, follow):
+def test_deploy_and_wait_says_where_it_runs_and_how_long_it_took(served, control, follow, run):
     process = follow("deploy", "ollama", "--wait")
     row = until(lambda: next(iter(control.workloads.rows.values()), None), "it was not deployed")
     served.do(lambda: control.workloads.run(row.id))
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
-    assert re.fullmatch(r"ollama: running on n5, GTX 1070 \(8 GB asked\), \d+(\.\d)? s\n", out)
+    said = r"ollama: running on n5, GTX 1070 \(8 GB asked\), \d+(\.\d)? s   http://192\.168\.1\.33:11434\n"
+    assert re.fullmatch(said, out)
+    listed = run("workload", "list").stdout.splitlines()
+    assert listed[0].split()[-1] == "ADDRESS"
+    assert listed[1].split()[-1] == "http://192.168.1.33:11434"
 
 
 def test_a_queued_one_says_its_place_its_reason_and_the_way_out(run):
