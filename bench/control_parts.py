@@ -14,7 +14,6 @@ from typing import Any
 from bench.control_audit import BENCH, OURS, Audit
 from bench.control_ground import GPUS, Ground, Plant, between, memory_mb, until
 from bench.control_wire import (
-    WARM_UP,
     Desk,
     Kubernetes,
     at_pace,
@@ -32,18 +31,23 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """seconds, at rest, of a depth run: how long each is measured."""
+    """rest, depth_seconds: how long is measured. settle: seconds between the last start and rest. fill_nodes: with
+    4 GPUs each, as many GPUs as jobs, or more. warm_up: jobs that come and go before.
+    """
 
     nodes: int = 100
     deploys: int = 200
     jobs: int = 1_000
+    fill_nodes: int = 250
+    warm_up: int = 20
     rest: float = 60
+    settle: float = 10
     depths: tuple[int, ...] = (100, 10_000)
     depth_seconds: float = 60
     depth_nodes: int = 50
 
 
-QUICK = Scale(deploys=40, jobs=100, rest=10, depths=(), depth_seconds=0)
+QUICK = Scale(deploys=40, jobs=100, fill_nodes=100, warm_up=5, rest=10, settle=3, depths=())
 
 
 @dataclass(frozen=True)
@@ -53,23 +57,23 @@ class Run:
 
 
 @contextmanager
-def plain(ground: Ground, nodes: int) -> Iterator[tuple[Plant, Kubernetes]]:
+def plain(ground: Ground, scale: Scale, nodes: int) -> Iterator[tuple[Plant, Kubernetes]]:
     """An engine and a client that has warmed it up."""
     with ground.plant(nodes) as plant:
         client = Kubernetes(plant.engine.kubeconfig)
-        files = {name: job_file(name) for name in names("warm", WARM_UP)}
+        files = {name: job_file(name) for name in names("warm", scale.warm_up)}
         client.warm_up(rendered(files, plant.observe()))
         yield plant, client
 
 
 @contextmanager
-def wardened(ground: Ground, nodes: int) -> Iterator[tuple[Plant, Desk]]:
+def wardened(ground: Ground, scale: Scale, nodes: int) -> Iterator[tuple[Plant, Desk]]:
     """An engine whose cluster PodWarden has adopted, warmed up in the same way."""
     with ground.plant(nodes) as plant:
         plant.warden.start()
         desk = Desk(plant)
         desk.adopt(plant, nodes)
-        desk.warm_up([order(job_file(name)) for name in names("warm", WARM_UP)])
+        desk.warm_up([order(job_file(name)) for name in names("warm", scale.warm_up)])
         yield plant, desk
 
 
@@ -78,33 +82,53 @@ def wardened(ground: Ground, nodes: int) -> Iterator[tuple[Plant, Desk]]:
 
 def floor(ground: Ground, scale: Scale) -> Run:
     """Claim template and Deployment by a plain client, until the pod is bound."""
-    with plain(ground, scale.nodes) as (plant, client):
-        files = {name: service_file(name) for name in names("svc", scale.deploys)}
-        bodies = rendered(files, plant.observe())
-
-        def call(number: int) -> tuple[float, float]:
-            sent = time.time()
-            create_all(client, bodies[number])
-            return sent, time.time()
-
-        return _paced(plant, list(files), call)
+    with plain(ground, scale, scale.nodes) as (plant, client):
+        return _floor(plant, client, scale)
 
 
 def deploys(ground: Ground, scale: Scale) -> tuple[Run, Run]:
     """The same services through PodWarden's API; then, with them running, nothing for a while."""
-    with wardened(ground, scale.nodes) as (plant, desk):
-        files = {name: service_file(name) for name in names("svc", scale.deploys)}
-        bodies = [order(file) for file in files.values()]
+    with wardened(ground, scale, scale.nodes) as (plant, desk):
+        return _deploys(plant, desk, scale)
 
-        def call(number: int) -> tuple[float, float]:
-            sent = time.time()
-            desk.deploy(bodies[number])
-            return sent, time.time()
 
-        latency = _paced(plant, list(files), call)
-        until(lambda: not desk.get("workloads?limit=1&state=starting")["items"], "all run", 60, 0.3)
-        time.sleep(min(10, scale.rest))  # what follows a start has settled
-        return latency, _rest(plant, scale.rest)
+def quick_plain(ground: Ground, scale: Scale) -> tuple[Run, Run]:
+    """Floor and fill on one engine."""
+    with plain(ground, scale, scale.nodes) as (plant, client):
+        return _floor(plant, client, scale), _fill_plain(plant, client, scale, steered=True)
+
+
+def quick_podwarden(ground: Ground, scale: Scale) -> tuple[Run, Run, Run]:
+    """Deploys, rest and fill on one engine."""
+    with wardened(ground, scale, scale.nodes) as (plant, desk):
+        return *_deploys(plant, desk, scale), _fill_submitted(plant, desk, scale)
+
+
+def _floor(plant: Plant, client: Kubernetes, scale: Scale) -> Run:
+    files = {name: service_file(name) for name in names("svc", scale.deploys)}
+    bodies = rendered(files, plant.observe())
+
+    def call(number: int) -> tuple[float, float]:
+        sent = time.time()
+        create_all(client, bodies[number])
+        return sent, time.time()
+
+    return _paced(plant, list(files), call)
+
+
+def _deploys(plant: Plant, desk: Desk, scale: Scale) -> tuple[Run, Run]:
+    files = {name: service_file(name) for name in names("svc", scale.deploys)}
+    bodies = [order(file) for file in files.values()]
+
+    def call(number: int) -> tuple[float, float]:
+        sent = time.time()
+        desk.deploy(bodies[number])
+        return sent, time.time()
+
+    latency = _paced(plant, list(files), call)
+    until(lambda: not desk.get("workloads?limit=1&state=starting")["items"], "all run", 60, 0.3)
+    time.sleep(scale.settle)
+    return latency, _rest(plant, scale.rest)
 
 
 def _paced(plant: Plant, wanted: list[str], call: Callable[[int], tuple[float, float]]) -> Run:
@@ -154,30 +178,35 @@ def spread(values: list[float]) -> Figures:
 
 def fill_plain(ground: Ground, scale: Scale, *, steered: bool = True) -> Run:
     """The Jobs and claim templates that PodWarden would make, created by a plain client at once."""
-    nodes = scale.jobs // GPUS
-    with plain(ground, nodes) as (plant, client):
-        files = {name: job_file(name) for name in names("job", scale.jobs)}
-        bodies = rendered(files, plant.observe(), steered=steered)
-
-        def load() -> None:
-            side_by_side([lambda parts=parts: create_all(client, parts) for parts in bodies])
-
-        return _filled(plant, list(files), load)
+    with plain(ground, scale, scale.fill_nodes) as (plant, client):
+        return _fill_plain(plant, client, scale, steered=steered)
 
 
 def fill_submitted(ground: Ground, scale: Scale) -> Run:
     """The same jobs, submitted to PodWarden at once: from the first request to the last binding."""
-    nodes = scale.jobs // GPUS
-    with wardened(ground, nodes) as (plant, desk):
-        return _filled(plant, names("job", scale.jobs), lambda: _submit(desk, scale.jobs))
+    with wardened(ground, scale, scale.fill_nodes) as (plant, desk):
+        return _fill_submitted(plant, desk, scale)
+
+
+def _fill_plain(plant: Plant, client: Kubernetes, scale: Scale, *, steered: bool) -> Run:
+    files = {name: job_file(name) for name in names("job", scale.jobs)}
+    bodies = rendered(files, plant.observe(), steered=steered)
+
+    def load() -> None:
+        side_by_side([lambda parts=parts: create_all(client, parts) for parts in bodies])
+
+    return _filled(plant, list(files), load)
+
+
+def _fill_submitted(plant: Plant, desk: Desk, scale: Scale) -> Run:
+    return _filled(plant, names("job", scale.jobs), lambda: _submit(desk, scale.jobs))
 
 
 def fill_released(ground: Ground, scale: Scale) -> Run:
     """The queue holds all of them while every node is cordoned; from the first uncordon to the last binding."""
-    nodes = scale.jobs // GPUS
-    with wardened(ground, nodes) as (plant, desk):
+    with wardened(ground, scale, scale.fill_nodes) as (plant, desk):
         client = Kubernetes(plant.engine.kubeconfig)
-        hosts = [f"n-{number}" for number in range(1, nodes + 1)]
+        hosts = [f"n-{number}" for number in range(1, scale.fill_nodes + 1)]
         side_by_side([lambda host=host: client.cordon(host, on=True) for host in hosts])
         time.sleep(1)
         _submit(desk, scale.jobs)
@@ -226,7 +255,7 @@ def _each(audit: Audit, agent: str, objects: int) -> Figures:
 
 def depth(ground: Ground, scale: Scale, queued: int) -> Run:
     """Jobs of one second, with the queue held at `queued`: as many are submitted as complete."""
-    with wardened(ground, scale.depth_nodes) as (plant, _):
+    with wardened(ground, scale, scale.depth_nodes) as (plant, _):
         plant.warden.stop()
         total = queued + scale.depth_nodes * GPUS
         asyncio.run(_seed(plant, total))

@@ -19,7 +19,6 @@ from podwarden.kube.connect import read_kubeconfig, tls_context
 from podwarden.kube.labels import NAMESPACE
 
 CONNECTIONS = 48
-WARM_UP = 20
 IDLE = 3.0  # seconds
 Json = dict[str, Any]
 T = TypeVar("T")

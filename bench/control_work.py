@@ -95,7 +95,12 @@ def _planned(rows: Sequence[Workload], seen: Observation) -> dict[str, Placement
         for each in rows
     )
     view = Snapshot(
-        "bench", now, nodes=seen.nodes, claimants=claimants, capabilities=seen.capabilities
+        "bench",
+        now,
+        nodes=seen.nodes,
+        holdings=seen.holdings,
+        claimants=claimants,
+        capabilities=seen.capabilities,
     )
     return {placement.workload: placement for placement in scheduling.plan(view, now).placements}
 
