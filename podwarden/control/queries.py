@@ -14,7 +14,7 @@ from podwarden.domain.event import Event
 from podwarden.domain.inventory import Holding, Node
 from podwarden.domain.placement import Snapshot, Verdict
 from podwarden.domain.workload import Desire, Revision, State, Workload
-from podwarden.errors import NotFound
+from podwarden.errors import NotFound, shorten
 from podwarden.store import Unit
 
 MOST = 1000  # rows or events per answer
@@ -99,9 +99,13 @@ class Queries(UseCases):
         follow: bool = False,
         tail: int | None = None,
     ) -> AsyncIterator[str]:
-        """Lines. NotFound before the first one; nothing comes of a workload that never ran."""
+        """Lines. NotFound at once, not with the first line; nothing comes of a workload that never ran."""
         row = await self.show(actor, ref, cluster)
         link = self._links.get(row.cluster)
+        if instance is not None:
+            known = link.observe().instances.get(row.id, ())
+            if instance not in {each.name for each in known}:
+                raise NotFound(f"There is no {shorten(instance)} of {row.name} now.")
         return link.logs(row.id, instance=instance, follow=follow, tail=tail)
 
     async def queue(self, actor: User, cluster: str = "") -> tuple[Queued, ...]:

@@ -32,6 +32,8 @@ class Tokens(Book):
         now = self._now()
         if len(label) > LONGEST_LABEL:
             raise Invalid.of("label", label, f"at most {LONGEST_LABEL} characters")
+        if not label.isprintable():  # it is shown on pages and terminals, and in events
+            raise Invalid.of("label", label, "one line without control or invisible characters")
         if ttl is not None and ttl <= timedelta(0):
             raise Invalid.of("ttl", ttl, "a time above zero")
         users = tables.users

@@ -5,6 +5,7 @@ Nothing is answered without login or token except `OPEN`. Plain ASGI, so that st
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Protocol
@@ -115,14 +116,19 @@ class TooLarge(Exception):
     """The body grew over the limit while it was read."""
 
 
+class TooSlow(Exception):
+    """The body did not come to its end in time."""
+
+
 class Bodies:
-    """Refuses a body over the limit by its stated length, without reading it, or at the byte that
+    """Refuses a body that takes its time, which would keep a connection for good without a login. Refuses a body over the limit by its stated length, without reading it, or at the byte that
     crosses the limit; and anything but JSON for the API.
     """
 
-    def __init__(self, app: ASGIApp, *, most: int) -> None:
+    def __init__(self, app: ASGIApp, *, most: int, seconds: float) -> None:
         self._app = app
         self._most = most
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,12 +169,19 @@ class Bodies:
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = 0
-        started = False
+        started = whole = late = False
+        ends = asyncio.get_running_loop().time() + self._seconds
 
         async def receive_counted() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, whole, late
+            try:
+                async with asyncio.timeout_at(None if whole else ends):
+                    message = await receive()
+            except TimeoutError:
+                late = True
+                raise TooSlow from None
             seen += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
             if seen > self._most:
                 raise TooLarge
             return message
@@ -176,14 +189,24 @@ class Bodies:
         async def send_noted(message: Message) -> None:
             """Whatever the inside makes of a body that broke off is not what is answered."""
             nonlocal started
-            if seen <= self._most or started:
+            if (seen <= self._most and not late) or started:
                 started = True
                 await send(message)
 
-        with suppress(TooLarge):
+        with suppress(TooLarge, TooSlow):
             await self._app(scope, receive_counted, send_noted)
-        if seen > self._most and not started:
+        if late and not started:
+            await self._too_slow()(scope, receive, send)
+        elif seen > self._most and not started:
             await self._too_large()(scope, receive, send)
+
+    def _too_slow(self) -> Response:
+        return problems.problem(
+            408,
+            "BODY_TOO_SLOW",
+            f"The body was not complete after {self._seconds:.0f} s.",
+            headers={"Connection": "close"},
+        )
 
 
 class Gate:

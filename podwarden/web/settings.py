@@ -16,6 +16,7 @@ class WebSettings:
     hosts: frozenset[str] = frozenset()
     secure: bool = False
     most_body: int = 1 << 20
+    body_s: float = 30.0
     heartbeat_s: float = 15.0
     most_streams: int = 256
     most_streams_each: int = 24

@@ -191,3 +191,20 @@ async def test_somebody_who_insists_is_not_raced(house):
     await eventually(lambda: len(house.cluster.told("apply")) > before, "it is set back")
     assert len(house.cluster.told("apply")) - before <= 2
     assert "changed-outside" in await house.kinds("web")
+
+
+async def test_logs_of_a_copy_that_is_none_are_refused_before_the_first_line(house):
+    await house.workloads.submit(ANN, service())
+    row = await house.reaches("web", State.RUNNING)
+    for instance in ("../x", "", "\u202ex", "another-1"):
+        with pytest.raises(NotFound):
+            await house.workloads.logs(ANN, "web", instance=instance)
+    copy = house.cluster.instances(row.id)[0].name
+    await house.workloads.logs(ANN, "web", instance=copy)
+
+
+@pytest.mark.parametrize("label", ["\x1b[31mred", "a\nb", "\u202eevil", "\x07", "\u200b"])
+async def test_a_tokens_label_does_not_drive_a_terminal(house, label):
+    with pytest.raises(Invalid) as told:
+        await house.access.create_token(ADMIN, label, None)
+    assert told.value.problems[0].field == "label"
