@@ -38,7 +38,6 @@ class Row:
     name: str
     said: str
     asks: str
-    preemptible: bool
     priority: str
     since: datetime
     reason: Reason | None
@@ -99,7 +98,6 @@ def row_of(
         name=row.name,
         said=f"{sentences.kind_of(row.spec)}, {row.owner}",
         asks=sentences.asks(row.spec),
-        preemptible=row.spec.preemptible,
         priority=row.spec.priority.word,
         since=row.queued_at or row.created_at,
         reason=why,

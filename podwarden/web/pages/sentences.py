@@ -193,7 +193,6 @@ def facts(row: Workload) -> tuple[tuple[str, str], ...]:
         ("Health", _health(spec)),
         ("Hours", spec.hours),
         ("Node", spec.node),
-        ("Yields", "may be ended for work of higher priority" if spec.preemptible else ""),
         ("Template", spec.template),
         ("Cluster", row.cluster),
     ]  # fmt: skip
