@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from podwarden.control.admission import Admission
@@ -14,10 +15,13 @@ from podwarden.control.link import Link
 from podwarden.control.loop import Loop
 from podwarden.control.past import Past
 from podwarden.control.rollout import Renderer, Rollout
-from podwarden.errors import PodWardenError, Refused, Unavailable
+from podwarden.errors import FenceLost, PodWardenError, Refused, Unavailable
+
+log = logging.getLogger("podwarden.control")
 
 LOOK = 5.0  # seconds between looks at the fence while the cluster is quiet
 LET_GO = 2.0  # seconds at the end for giving holds back
+STANDING = 30.0  # seconds between looks at what the cluster has once
 RAISE_AGAIN = 1.0  # seconds between tries to raise the fence of a cluster that does not answer, or not as it should
 # A turn looks at everything, so under load fewer and larger ones cost less: a loop works at most a quarter of the time.
 PACE = 0.25
@@ -35,7 +39,9 @@ class Room:
         *,
         fence: Callable[[], int],
         render: Renderer,
+        standing: float = STANDING,
     ) -> None:
+        self._standing = standing
         self.cluster = cluster
         self.link = link
         self.trouble = "is starting"
@@ -88,6 +94,7 @@ class Room:
                 for loop in self.loops:
                     group.create_task(loop.run(), name=loop.name)
                 group.create_task(self._watch(), name=f"watch of {self.cluster}")
+                group.create_task(self._stand(), name=f"standing of {self.cluster}")
         finally:
             await rollout.stop()
             await self._let_go(desk)
@@ -112,6 +119,17 @@ class Room:
                 await self._clock.wait(self._never, RAISE_AGAIN)
             else:
                 return
+
+    async def _stand(self) -> None:
+        """Its space, its fence and its classes may be deleted by hand as workloads may: they are made again."""
+        while True:
+            await self._clock.wait(self._never, self._standing)
+            try:
+                await self.link.raise_fence(self._fence())
+            except FenceLost:
+                raise
+            except PodWardenError as error:
+                log.warning("what %s has once: %s", self.cluster, error)
 
     async def _watch(self) -> None:
         revision = -1

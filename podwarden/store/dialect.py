@@ -89,12 +89,14 @@ class Sqlite(Dialect):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.where = str(path)
+        self._file: tuple[int, int] | None = None
 
     def prepare(self) -> None:
         """The folder (0700) and an empty file (0600): password hashes are nobody else's to read."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._file = _identity(self.path)
         except OSError as error:
             raise SetupFailed(
                 f"The database {self.path} cannot be written: {error.strerror}. "
@@ -105,7 +107,17 @@ class Sqlite(Dialect):
         return self._engine("BEGIN", READERS, "PRAGMA query_only = ON")
 
     def writer(self) -> Engine:
-        return self._engine("BEGIN IMMEDIATE", 1, "PRAGMA query_only = OFF")
+        engine = self._engine("BEGIN IMMEDIATE", 1, "PRAGMA query_only = OFF")
+        event.listen(engine, "begin", self._still_there)
+        return engine
+
+    def _still_there(self, _connection: Connection) -> None:
+        """SQLite goes on writing into a file that was deleted; what is stored there is lost with the process."""
+        if self._file is not None and _identity(self.path) != self._file:
+            raise Unavailable(
+                f"The database {self.where} was removed or replaced while PodWarden ran: the change was not stored. "
+                "Put the file back, or start PodWarden again."
+            )
 
     def _engine(self, begin: str, connections: int, extra: str) -> Engine:
         engine = create_engine(
@@ -161,6 +173,15 @@ class Sqlite(Dialect):
                 f"The disk of {self.where} failed: the change was not stored ({name})."
             )
         return None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is, whatever it is called; None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class Postgres(Dialect):

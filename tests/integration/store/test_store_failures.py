@@ -111,6 +111,24 @@ async def test_a_full_disk(tmp_path):
     await store.close()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_was_taken_away_while_it_was_open(tmp_path, replaced):
+    """What would be written into it then is lost with the process: it is refused, and taken again once it is back."""
+    store = open_at(tmp_path)
+    file, away = tmp_path / "podwarden.db", tmp_path / "away"
+    try:
+        file.rename(away)
+        if replaced:
+            file.touch()
+        with pytest.raises(Unavailable) as caught:
+            await store.write(lambda unit: unit.events.append(an_event()))
+        assert "was removed or replaced" in caught.value.message
+        away.rename(file)
+        await store.write(lambda unit: unit.events.append(an_event()))
+    finally:
+        await store.close()
+
+
 async def test_a_database_held_by_another_process(tmp_path):
     store = open_at(tmp_path)
     other = sqlite3.connect(tmp_path / "podwarden.db", isolation_level=None)
