@@ -39,6 +39,7 @@ class Bench:
         self.ground = Ground(root)
         self.scale = scale
         self.results: Results = {}
+        self.failed: dict[str, str] = {}
 
     def measure(self, name: str, run: Callable[[], Run | tuple[Run, ...]]) -> None:
         """name: `a+b` for a run that gives two results. The quietest of the tries counts."""
@@ -46,7 +47,13 @@ class Bench:
         for attempt in range(TRIES):
             wait_for_quiet(MOST_NOISE, QUIET)
             begun = time.monotonic()
-            made = run()
+            try:
+                made = run()
+            except (OSError, RuntimeError) as error:  # time-outs too; the other runs still count
+                say(f"{name}, try {attempt + 1}: failed: {error}")
+                self.failed[name] = str(error)
+                continue
+            self.failed.pop(name, None)
             tried = made if isinstance(made, tuple) else (made,)
             noise = max(part.noise for part in tried)
             say(f"{name}, try {attempt + 1}: {time.monotonic() - begun:.0f} s, noise {noise:.0%}")
@@ -54,7 +61,7 @@ class Bench:
                 best = tried
             if noise <= MOST_NOISE:
                 break
-        for part, found in zip(name.split("+"), best, strict=True):
+        for part, found in zip(name.split("+") if best else (), best, strict=True):
             self.results[part] = {**found.figures, "noise": round(found.noise, 2)}
 
     def all(self, root: Path) -> Results:
@@ -82,6 +89,8 @@ class Bench:
             self.measure("start", lambda: start(root))
         if ground.ready:
             self.results["engine_ready_s"] = [round(took, 1) for took in ground.ready]
+        if self.failed:
+            self.results["failed"] = self.failed
         return self.results
 
 
@@ -112,7 +121,7 @@ def table(results: Results) -> Table:
     return made
 
 
-def main() -> None:
+def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pwb-") as folder:
         root = Path(folder)
         results = Bench(root, QUICK if SHORT else Scale()).all(root)
@@ -126,7 +135,8 @@ def main() -> None:
     }
     Console(width=160).print(table(results))
     print(json.dumps(results))
+    return 1 if "failed" in results else 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -7,6 +7,7 @@ so that no run sees what an earlier one left.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import os
 import shutil
 import signal
@@ -148,7 +149,7 @@ class Warden:
                 stderr=log,
                 start_new_session=True,
             )
-        until(self._listens, "podwarden up listens", 30)
+        until(self._answers, "podwarden up answers", 30)
 
     def stop(self) -> None:
         if self.process is None:
@@ -161,12 +162,18 @@ class Warden:
             self.process.wait()
         self.process = None
 
-    def _listens(self) -> bool:
+    def _answers(self) -> bool:
         assert self.process is not None
         if self.process.poll() is not None:
             raise RuntimeError(self.data.with_suffix(".log").read_text()[-2000:])
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        asked = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            asked.request("GET", "/healthz")
+            return asked.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            asked.close()
 
 
 # --- engines -------------------------------------------------------------------------------------
