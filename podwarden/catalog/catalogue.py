@@ -40,10 +40,13 @@ class Catalogue:
     broken: tuple[Broken, ...] = ()
 
     def get(self, name: str) -> Template:
-        """The template of that name; NotFound with the nearest names."""
+        """The template of that name. NotFound with the nearest names; Invalid: its file was skipped, and why."""
         template = self.templates.get(name)
         if template is not None:
             return template
+        for skipped in self.broken:
+            if Path(skipped.source).stem == name:
+                raise Invalid(list(skipped.problems), source=skipped.source)
         close = nearest(name, self.templates)
         hint = f" Did you mean {' or '.join(close)}?" if close else ""
         raise NotFound(

@@ -321,6 +321,16 @@ def test_broken_own_templates_are_named_and_skipped(tmp_path):
         assert faults[name].startswith(fault)
 
 
+def test_a_skipped_template_that_is_asked_for_says_why(tmp_path):
+    text = OWN.format(name="missing").replace("mine:1", '"mine:${tag}"')
+    (tmp_path / "missing.yaml").write_text(text)
+    with pytest.raises(Invalid) as told:
+        load(tmp_path).resolve("missing")
+    assert told.value.source == str(tmp_path / "missing.yaml")
+    (fault,) = told.value.problems
+    assert (fault.field, fault.value, fault.line) == ("workload.image", "${tag}", 4)
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     found = load(tmp_path / "nowhere")
     assert list(found.templates) == BUILT_IN_NAMES
