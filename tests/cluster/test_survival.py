@@ -249,6 +249,7 @@ def test_a_new_podwarden_takes_over_what_a_lost_one_left(yard: Plant, desk: Desk
 
     lost = yard.wardens.pop(0)
     yard.desks.remove(desk)
+    desk.close()
     lost.kill()
     shutil.rmtree(lost.data)
     alive = {n: life for n, life in lives(yard).items() if not n.startswith("frames")}
