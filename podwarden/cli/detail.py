@@ -19,6 +19,8 @@ def text(w: dict[str, Any], *, simulated: bool = False) -> str:
     if w["desire"] != "run" and w["state"] not in ("stopped", "stopping"):
         lines.append(f"It was told to {w['desire']}.")
     lines += [f"  {note['text']}" for note in (w["reason"] or {}).get("notes", [])]
+    if last := (w["reason"] or {}).get("lines"):
+        lines += ["The last lines of its log:", *(f"  {line}" for line in last)]
     rows = [
         ("kind", w["kind"] + (f", from template {w['template']}" if w["template"] else "")),
         ("asks for", _asks(w["spec"])),

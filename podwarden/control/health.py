@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -11,6 +11,7 @@ from podwarden.control.changes import Change, back_to_queue, crashed, events_of,
 from podwarden.control.crashes import Crashes
 from podwarden.control.desk import Desk
 from podwarden.control.judge import Case, Judgement, judge
+from podwarden.control.last_words import LastWordsBook, speaker
 from podwarden.control.ledger import Entry
 from podwarden.control.loop import Turn
 from podwarden.control.snapshot import lost_nodes
@@ -36,6 +37,14 @@ class Health:
         self._judged: dict[str, tuple[int, Presence | None, tuple[Instance, ...], bool]] = {}
         self._quiet_until: dict[str, datetime] = {}
         self._lost: frozenset[str] = frozenset()
+        self._words = LastWordsBook(desk.link, self._words_came)
+        self.hint: Callable[[], None] = lambda: None
+
+    async def stop(self) -> None:
+        await self._words.stop()
+
+    def _words_came(self) -> None:
+        self.hint()
 
     async def turn(self) -> Turn:
         desk = self._desk
@@ -71,6 +80,12 @@ class Health:
     def _look(self, case: Case, devices: Mapping[str, Device]) -> tuple[Change | None, bool]:
         """What changed, and whether time alone may change it."""
         row, instances, now = case.row, case.instances, case.now
+        troubled = speaker(row, instances, case.lost_nodes)
+        if troubled is not None:
+            said = self._words.of(row.id, troubled)
+            if said is None:
+                return None, True  # judged as soon as its last words are here
+            case = replace(case, words={troubled.uid: said})
         crashes, fresh = (0, 0)
         if row.kind is Kind.SERVICE:
             crashes, fresh = self._crashes.count(row.id, instances, now)
@@ -149,6 +164,7 @@ class Health:
             del self._judged[workload]
             self._quiet_until.pop(workload, None)
             self._crashes.forget(workload)
+            self._words.forget(workload)
 
 
 def _same(

@@ -5,14 +5,14 @@ Texts carry no growing numbers, so that a row is rewritten only when something h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from podwarden.control.charges import LIVE, exhausted, is_array
-from podwarden.control.symptoms import of_failed, of_waiting
+from podwarden.control.symptoms import NOTHING, again, gave_up, of_failed, of_waiting
 from podwarden.control.target import main_part
-from podwarden.domain.observation import Instance, Presence
+from podwarden.domain.observation import Instance, LastWords, Presence
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import Desire, JobSpec, Kind, Priority, State, Workload
 
@@ -36,7 +36,7 @@ class Judgement:
 @dataclass(frozen=True, slots=True)
 class Case:
     """row: admitted and not ended. presence, instances: as the cluster shows them. crashes: of its instances
-    within CRASH_WINDOW. lost_nodes: those that do not answer.
+    within CRASH_WINDOW. lost_nodes: those that do not answer. words: last words of copies in trouble, by uid.
     """
 
     row: Workload
@@ -45,6 +45,7 @@ class Case:
     lost_nodes: Collection[str]
     now: datetime
     crashes: int = 0
+    words: Mapping[str, LastWords] = field(default_factory=dict)
 
 
 def judge(case: Case) -> Judgement:
@@ -55,7 +56,7 @@ def judge(case: Case) -> Judgement:
     if row.kind is Kind.JOB:
         return _job(case)
     if case.crashes >= MOST_CRASHES and row.spec.priority is not Priority.CRITICAL:
-        why = _gave_up(case.instances, case.crashes)
+        why = gave_up(case.row, case.instances, case.crashes, case.words)
         return Judgement(State.FAILED, why, started_at=row.started_at, ended_at=case.now)
     if row.state is State.UPDATING:
         return _updating(case)
@@ -138,7 +139,8 @@ def _job(case: Case) -> Judgement:
     if presence is not None and presence.complete:
         return Judgement(State.SUCCEEDED, None, counts, started_at=started, ended_at=ended)
     if (presence is not None and presence.failed_why) or _given_up(case, job, spent):
-        why = of_failed(row, failed, presence.failed_why if presence is not None else "", spent)
+        said = presence.failed_why if presence is not None else ""
+        why = of_failed(row, failed, said, spent, case.words)
         return Judgement(State.FAILED, why, counts, started_at=started, ended_at=ended)
     if running or (is_array(row) and row.state is State.RUNNING):
         lost = [i for i in running if i.node in case.lost_nodes]
@@ -146,17 +148,17 @@ def _job(case: Case) -> Judgement:
         return Judgement(State.RUNNING, reason, counts, started_at=started)
     if any(i.phase == "succeeded" for i in instances) and not is_array(row):
         return Judgement(row.state, row.reason, counts, started_at=started)  # about to be complete
-    return _job_starting(case, job, failed, counts)
+    return _job_starting(case, failed, counts)
 
 
 def _job_starting(
-    case: Case, job: JobSpec, failed: Sequence[Instance], counts: tuple[tuple[str, int], ...]
+    case: Case, failed: Sequence[Instance], counts: tuple[tuple[str, int], ...]
 ) -> Judgement:
     row = case.row
     pending = [i for i in case.instances if i.phase == "pending" and not i.gated]
     return Judgement(
         State.STARTING,
-        _worst(pending, case) or _again(job, failed) or row.reason,
+        _worst(pending, case) or again(row, failed, case.words) or row.reason,
         counts,
         unplaced=not failed and _unplaced(case, pending),
         started_at=_first_start(case.instances) or row.started_at,
@@ -200,36 +202,18 @@ def _unplaced(case: Case, instances: Sequence[Instance]) -> bool:
 
 def _worst(instances: Sequence[Instance], case: Case) -> Reason | None:
     """The reason of the one that needs a person most; None when none has a word."""
-    reasons = [of_waiting(i, case.row, case.lost_nodes) for i in instances]
+    reasons = [
+        of_waiting(i, case.row, case.lost_nodes, case.words.get(i.uid, NOTHING)) for i in instances
+    ]
     known = [reason for reason in reasons if reason is not None]
-    return min(known, key=lambda reason: _GRAVITY.get(reason.code, 5), default=None)
+    return min(known, key=lambda reason: _GRAVITY.get(reason.code, 1), default=None)
 
 
 _GRAVITY = {
     Code.NODE_LOST: 0,
-    Code.CRASH_LOOPING: 1,
-    Code.OUT_OF_MEMORY: 1,
     Code.IMAGE_PULL_FAILED: 2,
     Code.UNSCHEDULABLE: 3,
     Code.PROBE_FAILING: 4,
+    Code.PULLING_IMAGE: 8,
     Code.STARTING: 9,
 }
-
-
-def _gave_up(live: Sequence[Instance], crashes: int) -> Reason:
-    code = next((i.exit_code for i in live if i.exit_code is not None), None)
-    last = f", the last time with exit code {code}" if code is not None else ""
-    return Reason(
-        Code.CRASH_LOOPING,
-        f"It ended by itself {crashes} times in 30 min{last}. It was taken down, so that its GPUs are free.",
-        "Look at its logs, change what is wrong and start it again.",
-    )
-
-
-def _again(job: JobSpec, failed: Sequence[Instance]) -> Reason | None:
-    if not failed:
-        return None
-    last = max(failed, key=lambda i: (i.ended_at is not None, i.ended_at or i.created_at, i.name))
-    code = f" with exit code {last.exit_code}" if last.exit_code is not None else ""
-    tries = f"attempt {len(failed) + 1}, at most {job.retries + 1} that fail by themselves"
-    return Reason(Code.STARTING, f"The last attempt ended{code}. It is started again: {tries}.")

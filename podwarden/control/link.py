@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Protocol
 
-from podwarden.domain.observation import Observation
+from podwarden.domain.observation import Instance, LastWords, Observation
 from podwarden.domain.placement import Hold
 
 
@@ -47,6 +47,10 @@ class Link(Protocol):
     def logs(
         self, workload: str, *, instance: str | None, follow: bool, tail: int | None
     ) -> AsyncIterator[str]: ...
+
+    async def last_words(self, instance: Instance, *, previous: bool, lines: int) -> LastWords:
+        """What one copy printed last, and what the cluster said of it. Bounded; Unavailable."""
+        ...
 
     async def adoptable(self) -> Sequence[Any]: ...
 

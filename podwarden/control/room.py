@@ -87,6 +87,7 @@ class Room:
             )
         )
         rollout.hint = self.loops[1].hint
+        health.hint = self.loops[2].hint
         self.desk, self.admission = desk, admission
         self.trouble = ""
         try:
@@ -97,6 +98,7 @@ class Room:
                 group.create_task(self._stand(), name=f"standing of {self.cluster}")
         finally:
             await rollout.stop()
+            await health.stop()
             await self._let_go(desk)
 
     async def _let_go(self, desk: Desk) -> None:

@@ -42,6 +42,14 @@ class Instance:
     user_failure: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LastWords:
+    """What one copy printed last (lines, oldest first), and what the cluster said of it: (reason, message), oldest first."""
+
+    lines: tuple[str, ...] = ()
+    events: tuple[tuple[str, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class LanPort:
     """A port of a workload (`port`, as it has it) that answers at host:number on the local network."""

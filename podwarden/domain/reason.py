@@ -67,6 +67,7 @@ class Note:
 class Reason:
     """code: stable. text: one or two sentences with numbers. notes: per node and GPU, in fixed order.
     remedy: the smallest change that would help, or "". ahead: names of workloads in front, nearest last.
+    lines: the last of its log, as they were printed, control characters included.
     """
 
     code: Code
@@ -74,6 +75,7 @@ class Reason:
     remedy: str = ""
     notes: tuple[Note, ...] = ()
     ahead: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:

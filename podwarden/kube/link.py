@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 
 import httpx
 
-from podwarden.domain.observation import Observation
+from podwarden.domain.observation import Instance, LastWords, Observation
 from podwarden.domain.placement import Hold
 from podwarden.errors import NotFound, PodWardenError, Unavailable
 from podwarden.kube import kinds
@@ -26,6 +26,7 @@ from podwarden.kube.connect import Access, check_dates
 from podwarden.kube.fencing import Fencing
 from podwarden.kube.index import Index
 from podwarden.kube.labels import NAMESPACE, WORKLOAD
+from podwarden.kube.last_words import read_last_words
 from podwarden.kube.logs import Logs
 from podwarden.kube.record import RECORD
 from podwarden.kube.render import Rendered
@@ -319,6 +320,15 @@ class Link:
         """
         logs = Logs(self._client, self._index, self.wait_change, sleep=self._pace.sleep)
         return logs.lines(workload, instance=instance, follow=follow, tail=tail)
+
+    async def last_words(self, instance: Instance, *, previous: bool, lines: int) -> LastWords:
+        """What one copy printed last, at most 64 KiB, and what the cluster said of it. previous: of its run before.
+
+        Empty where there is nothing. Unavailable.
+        """
+        return await read_last_words(
+            self._client, instance.name, instance.uid, previous=previous, lines=lines
+        )
 
     async def adoptable(self) -> tuple[Adopted, ...]:
         """What an earlier PodWarden left, by name. Records that cannot be read are named in `damaged`."""

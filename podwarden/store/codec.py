@@ -47,6 +47,7 @@ def reason_data(reason: Reason | None) -> Data | None:
         "remedy": reason.remedy,
         "notes": [[note.node, note.device, note.code.value, note.text] for note in reason.notes],
         "ahead": list(reason.ahead),
+        "lines": list(reason.lines),
     }
 
 
@@ -61,6 +62,7 @@ def reason_of(data: Data | None) -> Reason | None:
             Note(node, device, Code(code), text) for node, device, code, text in data["notes"]
         ),
         ahead=tuple(data["ahead"]),
+        lines=tuple(data.get("lines", ())),
     )
 
 

@@ -200,6 +200,7 @@ class ReasonShape(Shape):
     remedy: str
     notes: list[NoteShape]
     ahead: list[str]
+    lines: list[str] = Field(default_factory=list, description="the last of its log, as printed")
 
 
 class SlotShape(Shape):

@@ -117,6 +117,7 @@ def reason(noun: Reason) -> shapes.ReasonShape:
             for n in noun.notes
         ],
         ahead=list(noun.ahead),
+        lines=list(noun.lines),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from podwarden.domain.inventory import Capabilities, Device, Holder, Holding, Node
-from podwarden.domain.observation import Instance, Observation, Presence
+from podwarden.domain.observation import Instance, LastWords, Observation, Presence
 from podwarden.errors import FenceLost, NotFound, Unavailable
 
 
@@ -50,6 +50,8 @@ class Cluster:
         self.half_open = None  # open_gates opens so many of the next call's gates, then breaks
         self.adopted = ()
         self.damaged = ()
+        self.words = {}  # workload -> what its copies said last
+        self.asked_words = []
         self._fail = defaultdict(list)
         self._presences = {}
         self._instances = {}
@@ -248,6 +250,12 @@ class Cluster:
 
     async def adoptable(self):
         return self.adopted
+
+    async def last_words(self, instance, *, previous, lines):
+        self.asked_words.append((instance.name, previous))
+        if self._fail["last_words"]:
+            raise self._fail["last_words"].pop(0)
+        return self.words.get(instance.workload, LastWords())
 
     async def logs(self, workload, *, instance, follow, tail):
         for line in ("one", "two"):

@@ -4,6 +4,7 @@ import pytest
 from controlmaking import LATER, NOW, at, instance, job, presence, row, service, waiting
 
 from podwarden.control.judge import Case, exhausted, judge
+from podwarden.domain.observation import LastWords
 from podwarden.domain.reason import Code
 from podwarden.domain.workload import (
     Desire,
@@ -211,3 +212,142 @@ def test_texts_hold_no_growing_numbers():
     slow = instance(ready=False)
     starting = row(service(health=HealthCheck(port=80)), State.STARTING)
     assert look(starting, [slow], now=at(5)).reason == look(starting, [slow], now=at(500)).reason
+
+
+# ---- last words: the log and what the cluster said
+
+
+def hear(workload, seen, *lines, events=(), **more):
+    words = {seen.uid: LastWords(tuple(lines), tuple(events))}
+    return judge(Case(workload, None, [seen], (), LATER, words=words, **more))
+
+
+CRASHED = instance(ready=False, restarts=3, exit_code=1, reason="CrashLoopBackOff")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", Code.OUT_OF_VRAM),
+        ("MemoryError", Code.OUT_OF_MEMORY),
+        ("RuntimeError: No CUDA GPUs are available", Code.NO_GPU_VISIBLE),
+        ("NCCL WARN Call to posix_fallocate failed : No space left on device", Code.SHM_TOO_SMALL),
+        (
+            "[h264_nvenc @ 0x5] OpenEncodeSessionEx failed: out of memory (10)",
+            Code.ENCODER_SESSIONS,
+        ),
+        ("OSError: [Errno 28] No space left on device", Code.DISK_PRESSURE),
+        ("Segmentation fault", Code.CRASH_LOOPING),
+    ],
+)
+def test_the_log_of_what_crashes_gives_the_code_and_stands_beside_it(line, expected):
+    for state in (State.STARTING, State.RUNNING):
+        verdict = hear(row(state=state), CRASHED, "first", line)
+        assert code(verdict) == expected
+        assert verdict.reason.lines == ("first", line)
+        assert "exit code 1" in verdict.reason.text
+    final = hear(row(), CRASHED, "first", line, crashes=10)
+    assert (final.state, code(final), final.reason.lines[-1]) == (State.FAILED, expected, line)
+    assert "taken down" in final.reason.text
+    ended = failed(exit_code=1)
+    job_words = {ended.uid: LastWords((line,))}
+    verdict = judge(Case(row(job(retries=0)), None, [ended], (), LATER, words=job_words))
+    wanted = Code.PROGRAM_FAILED if expected is Code.CRASH_LOOPING else expected
+    assert (verdict.state, code(verdict), verdict.reason.lines) == (State.FAILED, wanted, (line,))
+
+
+def test_memory_that_the_kernel_took_is_not_vram():
+    killed = instance(ready=False, restarts=1, reason="OOMKilled", exit_code=137)
+    verdict = hear(row(), killed, "CUDA out of memory")
+    assert code(verdict) == Code.OUT_OF_MEMORY
+    assert verdict.reason.lines == ("CUDA out of memory",)
+    final = hear(row(), killed, "CUDA out of memory", crashes=10)
+    assert (final.state, code(final)) == (State.FAILED, Code.OUT_OF_MEMORY)
+
+
+def test_no_gpu_where_none_was_asked_for_says_so():
+    plain = row(service(gpu=None))
+    assert "asks for no GPU" in hear(plain, CRASHED, "No CUDA GPUs are available").reason.remedy
+
+
+READINESS = ("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503")
+STARTUP = ("Unhealthy", 'Startup probe failed: Get "http://10.1.2.3:80/": connection refused')
+KILLING = ("Killing", "Container web failed startup probe, will be restarted")
+
+
+def test_the_probes_words_are_in_the_reason():
+    verdict = hear(row(), instance(ready=False), "oops", events=[STARTUP, READINESS])
+    assert (verdict.state, code(verdict)) == (State.UNHEALTHY, Code.PROBE_FAILING)
+    assert "it answers with HTTP status 503" in verdict.reason.text
+    assert verdict.reason.lines == ("oops",)
+
+
+def test_a_replacement_that_is_still_loading_is_not_called_failing():
+    verdict = hear(row(), instance(ready=False), events=[STARTUP])
+    assert (verdict.state, code(verdict)) == (State.UNHEALTHY, Code.STARTING)
+    assert "connection refused" in verdict.reason.text
+
+
+def test_what_is_restarted_for_its_check_is_not_called_a_crash():
+    slow = row(service(health=HealthCheck(port=80, startup_s=600)), State.STARTING)
+    seen = instance(ready=False, restarts=1, exit_code=137)
+    verdict = hear(slow, seen, "loading", events=[STARTUP, KILLING])
+    assert (verdict.state, code(verdict)) == (State.STARTING, Code.PROBE_FAILING)
+    assert "within 10 min" in verdict.reason.text
+    assert "health.startup" in verdict.reason.remedy
+
+
+FULL = "0/3 nodes are available: 3 node(s) had untolerated taint(s) {node.kubernetes.io/disk-pressure: }."
+PARTLY = "0/3 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }, 2 Insufficient cpu."
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected", "said"),
+    [
+        (waiting(reason="Unschedulable", message=FULL), Code.DISK_PRESSURE, "every node"),
+        (waiting(reason="Unschedulable", message=PARTLY), Code.UNSCHEDULABLE, "Insufficient cpu"),
+        (
+            waiting(node="n1", reason="ErrImagePull", message="manifest unknown"),
+            Code.IMAGE_PULL_FAILED,
+            "no such tag (manifest unknown)",
+        ),
+        (
+            waiting(node="n1", reason="ImagePullBackOff", message="toomanyrequests: slow down"),
+            Code.IMAGE_PULL_FAILED,
+            "no more downloads",
+        ),
+        (
+            waiting(node="n1", reason="ErrImagePull", message="write x: no space left on device"),
+            Code.DISK_PRESSURE,
+            "disk is full",
+        ),
+        (
+            waiting(node="n1", reason="InvalidImageName"),
+            Code.IMAGE_PULL_FAILED,
+            "no name of an image",
+        ),
+        (
+            waiting(node="n1", reason="CreateContainerError", message="no space left on device"),
+            Code.DISK_PRESSURE,
+            "disk is full",
+        ),
+    ],
+)
+def test_a_start_is_told_in_plain_words(seen, expected, said):
+    verdict = look(row(state=State.STARTING), [seen])
+    assert code(verdict) == expected
+    assert said in verdict.reason.text
+
+
+def test_a_node_that_was_full_took_the_job_away():
+    evicted = failed(
+        reason="Evicted", user_failure=False, exit_code=None,
+        message="The node was low on resource: ephemeral-storage.",
+    )  # fmt: skip
+    verdict = look(row(job(retries=0)), [evicted], presence("Job"))
+    assert (verdict.state, code(verdict)) == (State.STARTING, Code.DISK_PRESSURE)
+
+
+def test_an_exit_code_is_put_into_words():
+    missing = instance(ready=False, restarts=2, exit_code=127)
+    assert "its command is not in the image" in look(row(), [missing]).reason.text
