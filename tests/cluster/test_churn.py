@@ -20,6 +20,7 @@ from rawapi import Json
 from witness import Witness
 
 ALL = os.environ.get("PODWARDEN_TEST_ALL") == "1"
+AGREE = "what the store and the cluster say differently"
 MOVING = {"starting", "updating", "stopping", "unhealthy"}
 
 
@@ -53,16 +54,15 @@ def test_nothing_is_lost_or_doubled_or_untrue(
 def _settle(yard: Plant, desk: Desk, churn: Churn, witness: Witness) -> list[str]:
     """Lets everything come to its end; what disagrees then, in the cluster and in the book."""
     none_left(lambda: _services(desk, MOVING), "services that do not come to rest", 90)
-    wrong = _of_services(disagreements(yard, desk.workloads()), desk)
+    none_left(lambda: _of_services(disagreements(yard, desk.workloads()), desk), AGREE, 8)
     for one in _services(desk, {"running", "queued"}):
         name = one.split(" ", maxsplit=1)[0]
         desk.post(f"workloads/{name}/stop")
         churn.book[name].stopped = True
     busy = MOVING | {"queued", "running"}
     none_left(lambda: _lines(desk, busy), "workloads that do not end", 150)
-    everything = desk.workloads()
-    wrong += disagreements(yard, everything)
-    return wrong + counted_wrong(churn.book, everything, list(witness.ended.values()), yard)
+    none_left(lambda: disagreements(yard, desk.workloads()), AGREE, 8)
+    return counted_wrong(churn.book, desk.workloads(), list(witness.ended.values()), yard)
 
 
 def _clear(yard: Plant, desk: Desk) -> None:
