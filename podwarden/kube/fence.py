@@ -1,17 +1,17 @@
 """The fence in the cluster: writes of a PodWarden that no longer leads are refused by the API server. Pure.
 
-One ConfigMap holds the number of the leader; a new leader raises it before it writes anything else. PodWarden's
+The number of the leader stands in the policy itself; a new leader raises it before it writes anything else. PodWarden's
 writes are known by their field manager and carry their fence as an annotation; people, kubelets and controllers
 write under other names and are never asked. A delete has no annotation of its own: PodWarden first writes its fence
 into the object and then deletes exactly that version of it, so that a delete of an outdated leader meets an object
-that a newer one has marked. The API server reads the ConfigMap with a few milliseconds of delay: after raising it,
+that a newer one has marked. The API server takes up to a second until it enforces a changed policy: after raising it,
 a leader waits until `probe_object(fence - 1)` is refused.
 
-An API server whose policy was deleted and made again goes on with the number that it knew then: it never starts a
-second watch for ConfigMaps. A leader that finds its own number not enforced writes it into the policy itself, as a
-floor. A number that is none counts as no fence; it must not lock everybody out.
+The policy has no parameters. An API server refuses every write of everybody, new pods of the whole cluster among them,
+while the parameter of a policy is missing, whatever the policy's conditions say: a deleted namespace could not even be
+made again. And one whose policy was deleted and made again never sees the parameter change any more.
 
-Where the ConfigMap was deleted, every write of PodWarden is refused (422, "no params found") until it is made again.
+Beside it a ConfigMap carries the number for whoever reads: the next PodWarden that takes the cluster over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from podwarden.kube.labels import FENCE, FENCE_MAP, FENCE_POLICY, MANAGER, NAMESPACE, PREFIX
 
 PROBE = "podwarden-fence-probe"
-FLOOR = f"{PREFIX}floor"  # annotation of the policy: the number that it enforces by itself
+RAISED = f"{PREFIX}raised"  # annotation of the policy: the number that it enforces
 OUTDATED = "This PodWarden no longer leads: its fence is below the one of the cluster."
 
 _API = "admissionregistration.k8s.io/v1"
@@ -52,10 +52,6 @@ _NOT_CONTROLLER = (
 _CARRIED = (
     f"{_DELETING} ? oldObject.metadata.annotations[{_KEY}] : object.metadata.annotations[{_KEY}]"
 )
-_CURRENT = (
-    "(has(params.data) && 'fence' in params.data && params.data.fence.matches('^[0-9]{1,18}$')"
-    " ? int(params.data.fence) : 0)"
-)
 
 
 def fence_map(fence: int) -> dict[str, Any]:
@@ -80,31 +76,20 @@ def probe_object(fence: int) -> dict[str, Any]:
     }
 
 
-def fence_objects() -> tuple[dict[str, Any], ...]:
-    """The policy and its binding, in apply order; the ConfigMap of `fence_map` must exist before."""
-    return fence_policy(0), _binding()
+def fence_objects(fence: int) -> tuple[dict[str, Any], ...]:
+    """The policy and its binding, in apply order."""
+    return fence_policy(fence), _binding()
 
 
-def fence_policy(floor: int) -> dict[str, Any]:
-    """floor: lower numbers are refused whatever the ConfigMap says."""
+def fence_policy(fence: int) -> dict[str, Any]:
+    """Lower numbers are refused."""
     return {
         "apiVersion": _API,
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": FENCE_POLICY, "annotations": {FLOOR: str(floor)}},
+        "metadata": {"name": FENCE_POLICY, "annotations": {RAISED: str(fence)}},
         "spec": {
             "failurePolicy": "Fail",
-            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
             "matchConstraints": {
-                # Whoever finds the fence deleted may make it anew: otherwise nothing could be written again.
-                "excludeResourceRules": [
-                    {
-                        "apiGroups": [""],
-                        "apiVersions": ["*"],
-                        "operations": ["CREATE"],
-                        "resources": ["configmaps"],
-                        "resourceNames": [FENCE_MAP],
-                    }
-                ],
                 "resourceRules": [
                     {
                         "apiGroups": [group],
@@ -127,7 +112,7 @@ def fence_policy(floor: int) -> dict[str, Any]:
                     "reason": "Forbidden",
                 },
                 {
-                    "expression": f"int({_CARRIED}) >= {_CURRENT} && int({_CARRIED}) >= {floor}",
+                    "expression": f"int({_CARRIED}) >= {fence}",
                     "message": OUTDATED,
                     "reason": "Forbidden",
                 },
@@ -148,13 +133,5 @@ def _binding() -> dict[str, Any]:
         "apiVersion": _API,
         "kind": "ValidatingAdmissionPolicyBinding",
         "metadata": {"name": FENCE_POLICY},
-        "spec": {
-            "policyName": FENCE_POLICY,
-            "paramRef": {
-                "name": FENCE_MAP,
-                "namespace": NAMESPACE,
-                "parameterNotFoundAction": "Deny",
-            },
-            "validationActions": ["Deny"],
-        },
+        "spec": {"policyName": FENCE_POLICY, "validationActions": ["Deny"]},
     }

@@ -11,7 +11,7 @@ from podwarden.errors import Conflict, FenceLost, NotFound, Unavailable
 from podwarden.kube import kinds
 from podwarden.kube.client import APPLY, Client, Json
 from podwarden.kube.devices import CLASS
-from podwarden.kube.fence import FLOOR, fence_map, fence_policy, probe_object
+from podwarden.kube.fence import RAISED, fence_map, fence_policy, probe_object
 from podwarden.kube.kinds import path_of
 from podwarden.kube.labels import EXTENDED_RESOURCE, FENCE, FENCE_MAP, MANAGER, NAMESPACE
 from podwarden.kube.standing import bootstrap_objects, namespace
@@ -19,7 +19,6 @@ from podwarden.kube.standing import bootstrap_objects, namespace
 POLICY = "ValidatingAdmissionPolicy"
 TRIES = 5  # of a read and the write that depends on it
 PROBES = 200
-PROBES_OF_MAP = 30  # about 4 s: then the API server has not seen the new number, and will not
 
 
 class Fencing:
@@ -41,38 +40,35 @@ class Fencing:
         await self._ensure_namespace()
         await self._swap_fence(fence)
         guarded = True
-        for obj in bootstrap_objects(await self._wanted(served)):
+        for obj in bootstrap_objects(await self._wanted(served), fence):
             try:
                 if obj["kind"] == POLICY:
-                    await self._put_policy(fence, 0)
+                    await self._raise_policy(fence)
                 else:
                     await self._client.apply(stamped(obj, fence))
             except NotFound:  # the API is older than this kind
                 if not obj["kind"].startswith(POLICY):
                     raise
                 guarded = False
-        if guarded and not await self._refused(fence - 1, PROBES_OF_MAP):
-            await self._put_policy(fence, fence)
-            if not await self._refused(fence - 1, PROBES):
-                raise Unavailable(
-                    f"{self._client.server} does not enforce the fence. PodWarden does not act there."
-                )
+        if guarded:
+            await self._until_refused(fence - 1)
 
-    async def _put_policy(self, fence: int, floor: int) -> None:
-        """No policy guards the policy itself: it is exchanged in the version that was read, and its floor only rises."""
-        path = path_of(fence_policy(0))
+    async def _raise_policy(self, fence: int) -> None:
+        """No policy guards the policy itself: it is exchanged in the version that was read, and its number only rises."""
+        path = path_of(fence_policy(fence))
         for _ in range(TRIES):
+            wanted = fence_policy(fence)
             try:
                 seen = await self._client.get(path)
             except NotFound:
-                method, where, wanted = "POST", path.rpartition("/")[0], fence_policy(floor)
+                method, where = "POST", path.rpartition("/")[0]
             else:
-                known = _number((seen["metadata"].get("annotations") or {}).get(FLOOR, ""))
+                known = _number((seen["metadata"].get("annotations") or {}).get(RAISED, ""))
                 if known > fence:
                     raise FenceLost(
                         f"Another PodWarden leads {self._client.server} with fence {known}; this one has {fence}."
                     )
-                method, where, wanted = "PUT", path, fence_policy(max(known, floor))
+                method, where = "PUT", path
                 wanted["metadata"]["resourceVersion"] = seen["metadata"]["resourceVersion"]
             try:
                 await self._client.request(
@@ -132,11 +128,11 @@ class Fencing:
             return
         raise Unavailable(f"{self._client.server}: the fence changes faster than it can be raised.")
 
-    async def _refused(self, outdated: int, probes: int) -> bool:
-        """The API server learns of the new fence a few milliseconds later than it answers."""
+    async def _until_refused(self, outdated: int) -> None:
+        """The API server enforces a changed policy a little later than it answers."""
         probe = probe_object(outdated)
         path = kinds.CONFIG_MAP.path(NAMESPACE, probe["metadata"]["name"])
-        for attempt in range(probes):
+        for attempt in range(PROBES):
             try:
                 await self._client.request(
                     "PATCH",
@@ -147,9 +143,11 @@ class Fencing:
                     content_type=APPLY,
                 )
             except FenceLost:
-                return True
+                return
             await self._sleep(min(0.01 * (attempt + 1), 0.2))
-        return False
+        raise Unavailable(
+            f"{self._client.server} does not enforce the fence. PodWarden does not act there."
+        )
 
     async def _wanted(self, served: frozenset[str]) -> frozenset[str]:
         """Without our GPU class where somebody else answers `nvidia.com/gpu`: never two for one GPU."""

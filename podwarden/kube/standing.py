@@ -15,13 +15,14 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def bootstrap_objects(
-    served: frozenset[str] = frozenset({"deviceclasses"}),
+    served: frozenset[str] = frozenset({"deviceclasses"}), fence: int = 0
 ) -> tuple[dict[str, Any], ...]:
     """In apply order, without the namespace and the fence's ConfigMap, which come first (`first_objects`).
 
-    served: plurals of resource.k8s.io/v1 that the cluster knows; without claims it gets no GPU class.
+    served: plurals of resource.k8s.io/v1 that the cluster knows; without claims it gets no GPU class. fence: that the
+    policy enforces.
     """
-    objects = [*fence_objects(), *priority_classes(), *node_agent_rights()]
+    objects = [*fence_objects(fence), *priority_classes(), *node_agent_rights()]
     if "deviceclasses" in served:
         objects.append(device_class())
     return tuple(objects)

@@ -1,12 +1,13 @@
 """The fence policy on the real API server: an outdated PodWarden changes nothing, everybody else is let alone.
 
 Covers create, apply, patch, pod and delete; raising and lowering; people, controllers, node writes and garbage
-collection; the deleted fence. Not here: how a leader gets its number (store), and when Link raises it.
+collection; the fence, the policy and the namespace deleted. Not here: how a leader gets its number (store), and when Link raises it.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -31,7 +32,7 @@ from podwarden.domain.workload import JobSpec, Kind, Port, Volume, VolumeKind
 from podwarden.errors import FenceLost
 from podwarden.kube.client import Client
 from podwarden.kube.connect import read_kubeconfig
-from podwarden.kube.fence import FENCE_MAP, OUTDATED, fence_map, probe_object
+from podwarden.kube.fence import OUTDATED, fence_map, fence_objects, probe_object
 from podwarden.kube.fencing import Fencing
 from podwarden.kube.gates import opening
 from podwarden.kube.holds import hold_object
@@ -45,7 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEngine]
     """An engine of its own: the fence is one per cluster. Fence 5 leads."""
     engine = RunningEngine.start(tmp_path_factory.mktemp("fence"))
     try:
-        apply_all(engine.api, [namespace(), fence_map(5), *bootstrap_objects()], 5)
+        apply_all(engine.api, [namespace(), fence_map(5), *bootstrap_objects(fence=5)], 5)
         eventually(
             lambda: try_apply(engine.api, probe_object(4), 4, dry_run=True)[0] == 403,
             "in force",
@@ -163,7 +164,7 @@ def test_a_delete_of_an_outdated_leader_meets_the_mark_of_the_new_one(
     marked = cluster.api.get(path)["metadata"][
         "resourceVersion"
     ]  # the old leader (5) is stopped here
-    apply_all(cluster.api, [fence_map(6)], 6)
+    apply_all(cluster.api, [fence_map(6), *fence_objects(6)], 6)
     eventually(lambda: refused(try_apply(cluster.api, probe_object(5), 5, dry_run=True)), "6 leads")
     assert delete(marked) == 403, (
         "a delete under fence 5 is refused although nobody touched the object"
@@ -198,21 +199,27 @@ def test_the_fence_only_rises_and_says_what_its_writer_is(cluster: RunningEngine
     assert refused(try_apply(cluster.api, fence_map(fence - 1), fence - 1))
     assert try_apply(cluster.api, fence_map(fence - 1), fence)[0] == 403
     assert try_apply(cluster.api, fence_map(fence + 1), fence + 1)[0] == 200
+    apply_all(cluster.api, fence_objects(fence + 1), fence + 1)
     eventually(
         lambda: refused(try_apply(cluster.api, probe_object(fence), fence, dry_run=True)), "raised"
     )
     assert try_apply(cluster.api, probe_object(fence + 1), fence + 1, dry_run=True)[0] == 201
 
 
-def test_a_deleted_fence_closes_the_cluster_until_it_is_made_again(cluster: RunningEngine) -> None:
-    path = path_of(fence_map(1))
-    fence = int(cluster.api.get(path)["data"]["fence"])
-    cluster.api.delete(path)
-    assert path.endswith(FENCE_MAP)
-    obj = probe_object(fence)
-    eventually(lambda: try_apply(cluster.api, obj, fence, dry_run=True)[0] == 422, "closed")
+def test_a_deleted_fence_locks_nobody_out_and_lets_no_outdated_leader_in(
+    cluster: RunningEngine,
+) -> None:
+    fence = int(cluster.api.get(path_of(fence_map(1)))["data"]["fence"])
+    cluster.api.delete(path_of(fence_map(1)))
+    pods = "/api/v1/namespaces/default/pods"
+    pod = {"metadata": {"name": "else"}, "spec": {"containers": [{"name": "c", "image": "a/b"}]}}
+    deadline = time.monotonic() + 3  # as long as an API server may take to see it
+    while time.monotonic() < deadline:
+        cluster.api.create(pods, pod)
+        cluster.api.delete(f"{pods}/else", gracePeriodSeconds="0")
+        assert try_apply(cluster.api, probe_object(fence), fence, dry_run=True)[0] == 201
+        assert refused(try_apply(cluster.api, probe_object(fence - 1), fence - 1, dry_run=True))
     assert try_apply(cluster.api, fence_map(fence), fence)[0] == 201
-    eventually(lambda: try_apply(cluster.api, obj, fence, dry_run=True)[0] == 201, "open again")
 
 
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
@@ -247,7 +254,6 @@ async def test_a_fence_that_is_no_number_locks_nobody_out(cluster: RunningEngine
 async def test_a_policy_that_was_deleted_and_made_again_enforces_the_next_leader(
     cluster: RunningEngine,
 ) -> None:
-    """The last one here: from then on this API server does not see ConfigMaps change any more."""
     for plural in ("validatingadmissionpolicybindings", "validatingadmissionpolicies"):
         cluster.api.delete(f"{POLICIES}/{plural}/podwarden-fence")
     eventually(
@@ -260,3 +266,13 @@ async def test_a_policy_that_was_deleted_and_made_again_enforces_the_next_leader
         assert try_apply(cluster.api, probe_object(number), number, dry_run=True)[0] == 201
     with pytest.raises(FenceLost):
         await _raise(cluster, fence + 1)
+
+
+async def test_a_deleted_namespace_is_made_again_by_the_same_leader(cluster: RunningEngine) -> None:
+    fence = _carried(cluster)
+    cluster.api.delete(f"/api/v1/{SPACE}")
+    eventually(lambda: cluster.api.find(f"/api/v1/{SPACE}") is None, "it is gone", 60)
+    await _raise(cluster, fence)
+    assert _carried(cluster) == fence
+    assert refused(try_apply(cluster.api, probe_object(fence - 1), fence - 1, dry_run=True))
+    assert try_apply(cluster.api, probe_object(fence), fence, dry_run=True)[0] == 201
