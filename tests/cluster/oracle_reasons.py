@@ -193,7 +193,7 @@ def _wrong_remedy(now: World, spec: Json, reason: Json) -> Iterator[Finding]:
             yield Finding(("less", *less.groups()), "its advice would not help", (less[2],))
     stop = _STOP.search(remedy)
     if stop:
-        holders = {holder for gpu in now.gpus.values() for holder in gpu.endless}
+        holders = {holder for gpu in now.gpus.values() for holder in gpu.endless} | now.owed.names
         for name in re.split(r", | and ", stop[1]):
             if name not in holders and not name.endswith(" more"):
                 yield Finding(
