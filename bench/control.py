@@ -57,6 +57,7 @@ class Bench:
             tried = made if isinstance(made, tuple) else (made,)
             noise = max(part.noise for part in tried)
             say(f"{name}, try {attempt + 1}: {time.monotonic() - begun:.0f} s, noise {noise:.0%}")
+            say("\n".join(json.dumps(part.figures) for part in tried))
             if not best or noise < max(part.noise for part in best):
                 best = tried
             if noise <= MOST_NOISE:
