@@ -10,9 +10,7 @@ import yaml
 
 from podwarden.control import signs
 
-CASES = yaml.safe_load(
-    (Path(__file__).parents[2] / "scenarios" / "signs.yaml").read_text(encoding="utf-8")
-)
+CASES = yaml.safe_load(Path(__file__).with_name("signs.yaml").read_text(encoding="utf-8"))
 NOISE = ["starting", "loading model weights", "listening on :8080"]
 
 
