@@ -20,6 +20,7 @@ from podwarden.control.loop import Turn, guarded
 from podwarden.control.needs import Needs
 from podwarden.control.target import (
     REMOVED,
+    UNSURE,
     Do,
     Step,
     Target,
@@ -255,6 +256,9 @@ class Rollout:
     async def _apply(self, row: Workload, seen: Observation) -> None:
         target = wanted(row)
         self._settled.discard(row.id)
+        self._given[row.id] = (
+            UNSURE  # until it is done: what was given before need not be there any more
+        )
         try:
             revisions, given = await self._desk.ledger.store.read(lambda unit: _needs(unit, row))
             rendered = self._render(row, revisions, given, seen)

@@ -36,6 +36,9 @@ class Target:
 
 
 REMOVED = Target(0, None, running=False)  # everything was taken away by this process
+UNSURE = Target(
+    -1, None, running=True
+)  # an order was sent, and whether all of it was taken is not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,3 +208,15 @@ async def test_a_tokens_label_does_not_drive_a_terminal(house, label):
     with pytest.raises(Invalid) as told:
         await house.access.create_token(ADMIN, label, None)
     assert told.value.problems[0].field == "label"
+
+
+async def test_what_is_gone_after_an_apply_that_failed_is_made_again(house):
+    """As when its whole namespace goes: parts are missed first, making them again is refused, then all is gone."""
+    await house.workloads.submit(ANN, service())
+    row = await house.reaches("web", State.RUNNING)
+    house.cluster.fail("apply", Unavailable("it is being removed"))
+    house.cluster.set_presence(row.id, missing=(("Service", "web"),))
+    await eventually(lambda: not house.cluster._fail["apply"], "the apply failed")
+    house.cluster.lose(row.id)
+    await eventually(lambda: row.id in house.cluster.observe().presences, "it is there again")
+    await house.reaches("web", State.RUNNING)
