@@ -10,10 +10,11 @@ from datetime import timedelta
 from podwarden import catalog, scheduling
 from podwarden.control import made, wares
 from podwarden.control.answers import Made, Submitted
-from podwarden.control.ground import Sight, UseCases, allow_host, allow_new
+from podwarden.control.ground import UseCases, allow_host, allow_new
 from podwarden.control.ledger import Entry
 from podwarden.control.made import Offer
 from podwarden.control.reach import check_servers
+from podwarden.control.sight import Sight
 from podwarden.control.snapshot import new_claimant
 from podwarden.control.wares import Lan
 from podwarden.domain.access import User

@@ -10,7 +10,9 @@ from functools import partial
 
 from podwarden import scheduling
 from podwarden.control.answers import Chance, Fit
-from podwarden.control.ground import Sight, UseCases, allow_look
+from podwarden.control.charges import LIVE
+from podwarden.control.ground import UseCases, allow_look
+from podwarden.control.sight import Sight
 from podwarden.control.snapshot import merge_known, new_claimant
 from podwarden.domain.access import User
 from podwarden.domain.inventory import Node
@@ -99,9 +101,11 @@ def _emptied(view: Snapshot, sight: Sight) -> Snapshot:
     """As if nothing ran and nobody waited: GPUs are free, and so is what our own work takes of CPU and memory."""
     used: dict[str, tuple[int, int]] = {}
     for row in sight.books.holding.values():
-        for node in row.nodes:
-            cpu, memory = used.get(node, (0, 0))
-            used[node] = (cpu + row.spec.cpu_milli, memory + row.spec.instance_memory_mib)
+        for instance in sight.seen.instances.get(row.id, ()):
+            if instance.phase in LIVE and instance.node:
+                cpu, memory = used.get(instance.node, (0, 0))
+                ours = row.spec.cpu_milli, row.spec.instance_memory_mib
+                used[instance.node] = (cpu + ours[0], memory + ours[1])
     nodes = tuple(
         _without(node, *used.get(node.name, (0, 0)))
         for node in merge_known(sight.seen.nodes, sight.known)

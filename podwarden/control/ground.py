@@ -17,9 +17,9 @@ from podwarden.control.never import Never
 from podwarden.control.past import Past
 from podwarden.control.reach import NfsServers
 from podwarden.control.room import Room
+from podwarden.control.sight import Sight
 from podwarden.domain.access import Role, User, may_change
 from podwarden.domain.inventory import Node
-from podwarden.domain.observation import Observation
 from podwarden.domain.placement import Snapshot
 from podwarden.domain.reason import Reason
 from podwarden.domain.workload import Spec, Workload
@@ -29,16 +29,6 @@ from podwarden.store import Unit
 T = TypeVar("T")
 
 AMBIGUOUS = "AMBIGUOUS_NAME"
-
-
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """A cluster as a plan would see it now."""
-
-    books: Books
-    past: Past
-    seen: Observation
-    known: dict[str, Node]
 
 
 @dataclass(slots=True)

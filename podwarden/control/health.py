@@ -18,6 +18,7 @@ from podwarden.control.snapshot import lost_nodes
 from podwarden.domain.event import EventKind
 from podwarden.domain.inventory import Device, Node
 from podwarden.domain.observation import Instance, Observation, Presence
+from podwarden.domain.reason import Code
 from podwarden.domain.workload import Kind, State, Workload
 
 BATCH = 100  # rows per transaction
@@ -92,7 +93,11 @@ class Health:
         verdict = judge(replace(case, crashes=crashes))
         timed = row.state is State.UPDATING or any(i.unschedulable_since for i in instances)
         if row.state is State.UPDATING and verdict.state is State.UPDATING:
-            failed = revising.overdue(row, now) or _crashes_of_new(row, instances)
+            failed = (
+                revising.overdue(row, now)
+                or _crashes_of_new(row, instances)
+                or _not_pulled(verdict, row, now)
+            )
             if failed:
                 return self._update_failed(row, verdict), True
         if verdict.unplaced:
@@ -184,6 +189,12 @@ def _crashes_of_new(row: Workload, instances: Sequence[Instance]) -> bool:
         i.revision == row.revision and not i.ready and i.restarts >= revising.CRASHES
         for i in instances
     )
+
+
+def _not_pulled(verdict: Judgement, row: Workload, now: datetime) -> bool:
+    """Waiting out the whole start would not bring an image that the registry does not give."""
+    code = verdict.reason.code if verdict.reason is not None else None
+    return code is Code.IMAGE_PULL_FAILED and now - row.changed_at >= revising.PULL_TRIES
 
 
 def _hardware(node: Node) -> frozenset[str]:

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from podwarden.domain.document import spec_from_json, spec_to_json
 from podwarden.domain.placement import Placement
 from podwarden.domain.reason import Code, Reason
 from podwarden.domain.workload import Revision, Spec, State, Workload
 
 MODE, FROM, UNTIL = "update_mode", "update_from", "update_until"
 PODS = "pods_priority"  # with which its pods were made: another one for the queue does not restart them
+PENDING = "update_pending"  # an update that waits for room beside the old revision
 START = 600  # seconds for a start where no health check says otherwise
 SLACK = timedelta(seconds=60)  # for the image and the schedule, beyond the start-up time
+PULL_TRIES = timedelta(seconds=45)  # in which a node has tried an image three times
 CRASHES = 3  # of the new revision, after which it is not waited for any longer
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An update that waits for room until `until`; then it is dropped."""
+
+    spec: Spec
+    by: str
+    note: str
+    until: datetime
+
+
+def waiting(row: Workload, order: Pending | None) -> Workload:
+    """With that update waiting, instead of one that does; None: with none."""
+    said = ""
+    if order is not None:
+        data = [spec_to_json(order.spec), order.by, order.note, order.until.isoformat()]
+        said = json.dumps(data)
+    return replace(row, facts=with_facts(row, {PENDING: said}))
+
+
+def pending(row: Workload) -> Pending | None:
+    if not any(key == PENDING for key, _ in row.facts):
+        return None
+    spec, by, note, until = json.loads(fact(row, PENDING))
+    return Pending(spec_from_json(spec), by, note, datetime.fromisoformat(until))
 
 
 def fact(row: Workload, key: str) -> str:
@@ -39,6 +69,7 @@ def begun(
         FROM: "" if first else str(row.revision),
         UNTIL: "" if first else (now + patience(spec)).isoformat(),
         PODS: spec.priority.word,
+        PENDING: "",
     }
     return replace(
         row,

@@ -14,11 +14,13 @@ from podwarden.control.ledger import Ledger
 from podwarden.control.link import Link
 from podwarden.control.loop import Loop
 from podwarden.control.past import Past
+from podwarden.control.pending import PendingUpdates
 from podwarden.control.rollout import Renderer, Rollout
 from podwarden.errors import FenceLost, PodWardenError, Refused, Unavailable
 
 log = logging.getLogger("podwarden.control")
 
+HINTED = 3  # loops that a change wakes; the others look by themselves
 LOOK = 5.0  # seconds between looks at the fence while the cluster is quiet
 LET_GO = 2.0  # seconds at the end for giving holds back
 STANDING = 30.0  # seconds between looks at what the cluster has once
@@ -71,19 +73,21 @@ class Room:
             self._ledger.close_books(self.cluster)
 
     def hint(self) -> None:
-        for loop in self.loops:
+        for loop in self.loops[:HINTED]:
             loop.hint()
 
     async def _run_loops(self, desk: Desk) -> None:
         rollout = Rollout(desk, self._render)
         admission = Admission(desk, rollout)
         health = Health(desk)
+        pending = PendingUpdates(desk)
         self.loops = tuple(
             Loop(f"{name} of {self.cluster}", turn, self._clock, pace=PACE)
             for name, turn in (
                 ("admission", admission.turn),
                 ("rollout", rollout.turn),
                 ("health", health.turn),
+                ("pending updates", pending.turn),
             )
         )
         rollout.hint = self.loops[1].hint

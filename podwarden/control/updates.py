@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
-from podwarden import catalog, scheduling
-from podwarden.control import made, revising, wares, words
+from podwarden import catalog
+from podwarden.control import made, revising, wares, ways
 from podwarden.control.answers import Made, Updated
-from podwarden.control.charges import LIVE
-from podwarden.control.ground import Sight, UseCases, allow, allow_host, find
+from podwarden.control.ground import UseCases, allow, allow_host, find
 from podwarden.control.ledger import Entry
 from podwarden.control.made import Offer
 from podwarden.control.reach import check_servers
-from podwarden.control.snapshot import claimant
 from podwarden.control.wares import Lan
+from podwarden.control.ways import Way
 from podwarden.domain.access import User
 from podwarden.domain.event import EventKind
-from podwarden.domain.inventory import Holding
-from podwarden.domain.placement import Claimant, Placement, Reserved, Snapshot
 from podwarden.domain.workload import (
     HOLDING,
     Desire,
     Kind,
-    Priority,
     Revision,
     Spec,
     State,
-    Update,
     Volume,
     VolumeKind,
     Workload,
@@ -38,17 +32,7 @@ from podwarden.domain.workload import (
 from podwarden.errors import Conflict, Invalid, Refused
 from podwarden.store import Unit
 
-NEEDS_DOWNTIME = "UPDATE_NEEDS_DOWNTIME"
 TRIES = 5  # while PodWarden's own loops keep writing the row
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """how: nothing | replace (it does not run) | surge | recreate. text: said before anything changes."""
-
-    how: str
-    text: str
-    placement: Placement | None = None
 
 
 class Updates(UseCases):
@@ -192,101 +176,9 @@ class Updates(UseCases):
                 "stop it first, then update and start it again.",
                 code="STATE_FORBIDS",
             )
-        return await self._way_of_running(row, spec, recreate=recreate)
-
-    async def _way_of_running(self, row: Workload, spec: Spec, *, recreate: bool) -> Way:
         sight = await self._sight(row.cluster)
         view = self._snapshot(sight)
-        now = self._clock.now()
-        changed = replace(row, spec=spec)
-        number = row.revision + 1
-        devices = words.devices_by_uuid(view.nodes)
-        if row.state is State.STARTING:
-            return _instead(view, changed, sight, now)
-        why = _one_at_a_time(spec)
-        if not why and spec.update is not Update.RECREATE and not recreate:
-            placement, why = _room_beside(view, _extra(changed, sight, now, slots=1), now)
-            if placement is not None:
-                where = words.place(placement.slots, devices)
-                keep = row.placement.slots if row.placement is not None else ()
-                slots = (*placement.slots, *keep)[: spec.replicas]
-                slots += placement.slots * (spec.replicas - len(slots))
-                text = f"Revision {number} starts on {where} before revision {row.revision} ends: no downtime."
-                return Way("surge", text, replace(placement, workload=row.id, slots=slots))
-        whole = _extra(changed, sight, now, slots=spec.replicas)
-        placement, refused = _room_beside(_without(view, row, sight), whole, now)
-        if placement is None:
-            raise Conflict(
-                f"Revision {number} would not start now, not even in place of revision {row.revision}: {refused}",
-                code="NO_ROOM",
-            )
-        if not recreate and spec.update is not Update.RECREATE:
-            raise Conflict(
-                f"There is no room for revision {number} beside revision {row.revision}: {why} "
-                "With --recreate the old one ends first: a short downtime, and the way back if the new one does not start.",
-                code=NEEDS_DOWNTIME,
-            )
-        where = words.place(placement.slots, devices)
-        text = f"Revision {row.revision} ends, then revision {number} starts on {where}: a short downtime."
-        same = replace(placement, workload=row.id)
-        return Way("recreate", text, same)
-
-
-def _instead(view: Snapshot, changed: Workload, sight: Sight, now: datetime) -> Way:
-    """Nothing serves yet, so nothing is lost when a start that perhaps never succeeds makes way for another one."""
-    number = changed.revision + 1
-    whole = _extra(changed, sight, now, slots=changed.spec.replicas)
-    placement, refused = _room_beside(_without(view, changed, sight), whole, now)
-    if placement is None:
-        raise Conflict(
-            f"Revision {number} would not start now, not even in place of revision {changed.revision}: {refused}",
-            code="NO_ROOM",
-        )
-    where = words.place(placement.slots, words.devices_by_uuid(view.nodes))
-    text = f"Revision {number} starts on {where} in place of revision {changed.revision}, which is not up yet."
-    return Way("recreate", text, replace(placement, workload=changed.id))
-
-
-def _extra(row: Workload, sight: Sight, now: datetime, *, slots: int) -> Claimant:
-    """The new copies as a claimant of their own, ahead of everybody who waits."""
-    base = claimant(row, sight.seen, sight.past, now.astimezone(), slots=slots, at_least=slots)
-    return replace(
-        base, workload=f"{row.id}/update", priority=int(Priority.CRITICAL), queued_at=row.created_at
-    )
-
-
-def _room_beside(view: Snapshot, wish: Claimant, now: datetime) -> tuple[Placement | None, str]:
-    """The place of the new copies if they can start now, else why not."""
-    _, verdict, placement = scheduling.preview(view, wish, now)
-    if placement is not None:
-        return placement, ""
-    return None, verdict.reason.text if verdict.reason is not None else "there is no room now."
-
-
-def _without(view: Snapshot, row: Workload, sight: Sight) -> Snapshot:
-    """As if this workload held nothing: its GPUs, CPU and memory are free."""
-    freed: list[Holding] = [h for h in view.holdings if h.holder.workload != row.id]
-    promised: list[Reserved] = [r for r in view.reserved if r.workload != row.id]
-    copies = Counter(i.node for i in sight.seen.instances.get(row.id, ()) if i.phase in LIVE)
-    cpu, memory = row.spec.cpu_milli, row.spec.instance_memory_mib
-    nodes = tuple(
-        replace(
-            node,
-            used_cpu_milli=max(node.used_cpu_milli - cpu * copies[node.name], 0),
-            used_memory_mib=max(node.used_memory_mib - memory * copies[node.name], 0),
-        )
-        for node in view.nodes
-    )
-    return replace(view, nodes=nodes, holdings=tuple(freed), reserved=tuple(promised))
-
-
-def _one_at_a_time(spec: Spec) -> str:
-    """Why two copies cannot be there at once, "" when they can."""
-    if any(volume.kind is VolumeKind.DISK and not volume.read_only for volume in spec.volumes):
-        return "it has a volume that one copy at a time can use."
-    return (
-        "its ports are its node's own (host_network)." if spec.host_network and spec.ports else ""
-    )
+        return ways.choose(view, sight, row, spec, self._clock.now(), recreate=recreate)
 
 
 def _check_fixed(row: Workload, spec: Spec) -> None:
@@ -331,8 +223,17 @@ def _commit(
     number, spec = row.revision + 1, offer.spec
     if wares.check(entry.unit, row, spec, lan, coming=offer.coming) != spec:
         raise _stale(row)  # a port was taken since the way was chosen
+    if way.how == "wait":
+        until = entry.now + timedelta(seconds=spec.surge_wait_s)
+        order = revising.Pending(spec, actor, note, until)
+        made_now = made.make(entry.unit, row.name, row.owner, offer.generated)
+        saved = entry.save(revising.waiting(row, order))
+        if saved is None:
+            raise _stale(row)
+        entry.note(saved, kind, way.text, actor=actor)
+        return saved, made_now
     if way.how == "replace":
-        new = replace(row, spec=spec, revision=number, changed_at=entry.now)
+        new = replace(revising.waiting(row, None), spec=spec, revision=number, changed_at=entry.now)
     else:
         new = revising.begun(row, spec, way.placement, mode=way.how, number=number, now=entry.now)
     secrets_made = made.make(entry.unit, row.name, row.owner, offer.generated)

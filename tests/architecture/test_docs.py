@@ -73,7 +73,6 @@ def test_the_codes_that_nothing_gives_yet_are_said_to_be_so() -> None:
 
 KEPT_ONLY = {
     "preemptible": "preemptible",
-    "surge_wait": "surge_wait_s",
     "idle_stop": "idle_stop_s",
     "notify": "notify",
     "gpu.over_budget": "over_budget",
