@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -19,6 +20,7 @@ from podwarden.domain.inventory import Node
 from podwarden.domain.placement import Claimant, Snapshot
 from podwarden.domain.workload import Desire, Spec, State, Workload
 
+ALIKE = 4  # equal unused nodes that are looked at, more where a wish needs more at once
 FRESH = 2.0  # seconds for which an answer is given again
 
 
@@ -63,6 +65,11 @@ def _judge(
     now: datetime,
 ) -> tuple[Fit, ...]:
     found = []
+    if all(claimant.nodes is None and not claimant.avoid for claimant in asked.values()):
+        alike = max([ALIKE, *(claimant.at_least for claimant in asked.values())])
+        empty = _thinned(empty, alike)
+        if not view.claimants and not view.foreign:
+            view = _thinned(view, alike)
     for name, claimant in asked.items():
         refusal = scheduling.refusal(empty, claimant)
         if refusal is not None:
@@ -73,6 +80,29 @@ def _judge(
             Fit(name, cluster, _chance(view, claimant, now), _chance(empty, claimant, now))
         )
     return tuple(found)
+
+
+def _thinned(view: Snapshot, alike: int) -> Snapshot:
+    """With at most so many of the nodes that nobody uses and that are the same but for their names: one answers for all,
+    and hundreds would only cost time.
+    """
+    used = {h.node for h in view.holdings} | {r.node for r in view.reserved}
+    kept_free = {device for device, _ in view.holds}
+    seen: Counter[Node] = Counter()
+    nodes = []
+    for node in view.nodes:
+        if node.name not in used and not any(d.uuid in kept_free for d in node.devices):
+            kind = _kind(node)
+            seen[kind] += 1
+            if seen[kind] > alike:
+                continue
+        nodes.append(node)
+    return replace(view, nodes=tuple(nodes))
+
+
+def _kind(node: Node) -> Node:
+    devices = tuple(replace(d, node="", index=0, uuid="", pci_bus_id="") for d in node.devices)
+    return replace(node, name="", address="", labels=(), changed_at=None, devices=devices)
 
 
 def _chance(view: Snapshot, claimant: Claimant, now: datetime) -> Chance:
