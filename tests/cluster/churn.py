@@ -285,7 +285,7 @@ class Churn:
         more = f"priority: {dice.choice(PRIORITIES)}\n"
         kind = dice.choices(["service", "job", "array"], [4, 4, 2])[0]
         if kind == "service":
-            if dice.random() < 0.15:
+            if dice.random() < 0.15 and "count: 2" not in gpu:  # twice two large ones fit nowhere
                 more += "replicas: 2\n"
             if dice.random() < 0.15:
                 more += 'annotations: {simulator.podwarden.io/crash-after: "1", simulator.podwarden.io/crash-times: "1"}\n'
