@@ -28,7 +28,8 @@ MOVING = {"starting", "updating", "stopping", "unhealthy"}
 def test_nothing_is_lost_or_doubled_or_untrue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seed = int(os.environ.get("PODWARDEN_SEED") or random.randrange(10**6))
+    # Chance belongs to the long run: a change is judged by the same chaos as the one before it.
+    seed = int(os.environ.get("PODWARDEN_SEED") or (random.randrange(10**6) if ALL else 12))
     with capsys.disabled():
         sys.stdout.write(f"\nchurn: repeat with PODWARDEN_SEED={seed}\n")
     with plant(tmp_path, NODES) as yard:
