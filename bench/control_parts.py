@@ -254,20 +254,21 @@ def _each(audit: Audit, agent: str, objects: int) -> Figures:
 
 
 def depth(ground: Ground, scale: Scale, queued: int) -> Run:
-    """Jobs of one second, with the queue held at `queued`: as many are submitted as complete."""
+    """Jobs of one second, with the queue held at `queued`: as many are submitted as leave it."""
+    gpus = scale.depth_nodes * GPUS
     with wardened(ground, scale, scale.depth_nodes) as (plant, _):
         plant.warden.stop()
-        total = queued + scale.depth_nodes * GPUS
-        asyncio.run(_seed(plant, total))
+        asyncio.run(_seed(plant, queued + gpus))
         plant.warden.start()
-        desk = Desk(plant)
-        feeder = Feeder(plant, desk, total)
+        feeder = Feeder(plant, Desk(plant), queued + gpus, queued)
         begun = time.monotonic()
-        until(lambda: feeder.feed() >= scale.depth_nodes * GPUS, "a first round is done", 180)
+        until(lambda: feeder.feed() >= gpus, "a first round is done", 300, 0.25)
         warm = time.monotonic() - begun
-        audit, first, done = Audit(plant.audit), plant.reading(), feeder.done
+        audit, first, done = Audit(plant.audit), plant.reading(), feeder.feed()
+        shallowest = queued
         end = time.monotonic() + scale.depth_seconds
         while time.monotonic() < end:
+            shallowest = min(shallowest, feeder.count("queued"))
             feeder.feed()
             time.sleep(0.25)
         jobs = feeder.feed() - done
@@ -277,7 +278,7 @@ def depth(ground: Ground, scale: Scale, queued: int) -> Run:
             "completed_per_s": round(jobs / use.seconds, 1),
             "bound_per_s": round(len(audit.bound) / use.seconds, 1),
             "first_round_s": round(warm, 1),
-            "queued_at_the_end": feeder.queued(),
+            "least_queued": shallowest,
             "cpu_ms_each": use.ms_each(max(1, jobs)),
             "own_writes_each": _each(audit, OURS, max(1, jobs)),
             "podwarden_mb": memory_mb(plant.warden.pid),
@@ -286,28 +287,26 @@ def depth(ground: Ground, scale: Scale, queued: int) -> Run:
 
 
 class Feeder:
-    """Keeps the queue as deep as it was. What is done is read from PodWarden's own database: no request, no load."""
+    """Keeps the queue as deep as it was. How deep it is, and what is done, is read from PodWarden's own database: no
+    request, no load.
+    """
 
-    def __init__(self, plant: Plant, desk: Desk, total: int) -> None:
+    def __init__(self, plant: Plant, desk: Desk, made: int, depth: int) -> None:
         self._desk = desk
-        self._total = total
+        self._made = made
+        self._depth = depth
         self._path = plant.warden.data / "podwarden.db"
-        self.done = 0
 
     def feed(self) -> int:
         """How many are done by now."""
-        done = self._count("succeeded")
-        fresh = names("job", done - self.done, self._total + self.done)
-        self.done = done
-        if fresh:
-            bodies = [order(job_file(name, 1)) for name in fresh]
+        missing = max(0, self._depth - self.count("queued"))
+        if missing:
+            bodies = [order(job_file(name, 1)) for name in names("job", missing, self._made)]
             side_by_side([lambda body=body: self._desk.deploy(body) for body in bodies], 4)
-        return done
+            self._made += missing
+        return self.count("succeeded")
 
-    def queued(self) -> int:
-        return self._count("queued")
-
-    def _count(self, state: str) -> int:
+    def count(self, state: str) -> int:
         with sqlite3.connect(f"file:{self._path}?mode=ro", uri=True) as database:
             asked = "SELECT count(*) FROM workloads WHERE state = ? AND name LIKE 'job-%'"
             return int(database.execute(asked, (state,)).fetchone()[0])
