@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -123,6 +125,7 @@ def table(results: Results) -> Table:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # engines end with what started them
     with tempfile.TemporaryDirectory(prefix="pwb-") as folder:
         root = Path(folder)
         results = Bench(root, QUICK if SHORT else Scale()).all(root)
