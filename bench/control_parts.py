@@ -47,7 +47,7 @@ class Scale:
     depth_nodes: int = 50
 
 
-QUICK = Scale(deploys=40, jobs=100, fill_nodes=100, warm_up=5, rest=10, settle=3, depths=())
+QUICK = Scale(deploys=40, jobs=60, fill_nodes=100, warm_up=5, rest=10, settle=3, depths=())
 
 
 @dataclass(frozen=True)
